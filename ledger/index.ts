@@ -50,6 +50,7 @@ export {
   ResultRow,
   SetSpec,
 } from "./records.ts";
+export { refusals } from "./refusals.ts";
 export { nothingMeasured, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
 export { watchNodes } from "./watch-nodes.ts";

@@ -1,29 +1,36 @@
-/** Who may do what at the service's listener: tokens, each with its roles. */
+/** Who may do what at the service's listener: tokens, each with its roles and the namespace whose sets it sees. */
 import { timingSafeEqual } from "node:crypto";
 import { AlidadeError } from "../errors.ts";
 import { hashKey } from "../schema/ids.ts";
 
-/** What each may do stands beside the routes. submit: sets, rollouts, cancels; read: states and results; control: weights and nodes; node: for nodes that send their trajectories, and for what starts and ends nodes (Slurm, Ray, Kubernetes), which may drain one. */
+/**
+ * What each may do stands beside the routes. submit: sets, rollouts, cancels; read: states and results; control: weights and nodes;
+ * node: for nodes that send their trajectories, and for what starts and ends nodes (Slurm, Ray, Kubernetes), which may drain one.
+ * Weights, engines and nodes serve all sets, so a namespace bounds submit and read alone.
+ */
 export const roles = ["submit", "read", "control", "node"] as const;
 export type AccessRole = (typeof roles)[number];
 
-export type AccessToken = { token: string; roles: readonly AccessRole[] };
+/** `namespace`: whose sets it sees and makes; null: it sees all of them, and what it makes is the operator's own. */
+export type AccessToken = { token: string; roles: readonly AccessRole[]; namespace: string | null };
 
 export class Access {
-  readonly #known: { hash: Buffer; roles: ReadonlySet<AccessRole> }[];
+  readonly #known: { hash: Buffer; token: AccessToken }[];
 
   constructor(tokens: readonly AccessToken[]) {
-    this.#known = tokens.map(({ token, roles }) => ({ hash: Buffer.from(hashKey(token)), roles: new Set(roles) }));
+    this.#known = tokens.map((token) => ({ hash: Buffer.from(hashKey(token.token)), token }));
   }
 
-  /** `token`: as `tokenOf` reads it. Throws `unauthorized`: 401 for an unknown token, 403 for one with none of the roles. */
-  assert(token: string, wanted: readonly AccessRole[]): void {
-    const given = Buffer.from(hashKey(token));
+  /** The token of the request. `text`: as `tokenOf` reads it. Throws `unauthorized`: 401 for an unknown token, 403 for one with none of the roles. */
+  assert(text: string, wanted: readonly AccessRole[]): AccessToken {
+    const given = Buffer.from(hashKey(text));
     // A request without a token has the empty one, whatever a file of tokens holds.
-    const found = token === "" ? [] : this.#known.filter(({ hash }) => timingSafeEqual(hash, given));
+    const found = text === "" ? [] : this.#known.filter(({ hash }) => timingSafeEqual(hash, given)).map(({ token }) => token);
     if (found.length === 0) throw new AlidadeError("unauthorized", "the service wants its token as `Authorization: Bearer …`");
-    if (!found.some(({ roles }) => wanted.some((role) => roles.has(role))))
+    const fitting = found.find(({ roles }) => wanted.some((role) => roles.includes(role)));
+    if (fitting === undefined)
       throw new AlidadeError("unauthorized", `this token has not the role ${wanted.join(" or ")}`, { status: 403 });
+    return fitting;
   }
 }
 

@@ -40,9 +40,10 @@ function stepMetric({ name, what }: (typeof stepFigures)[number], sets: readonly
   return { ...gauge(`alidade_step_${name}`, `${what}, at a set's latest policy steps.`, 0), samples };
 }
 
-/** The key is the trainer's word and is cut where it is long; the id keeps two sets apart. */
-function named({ state }: SetFigures, samples: MetricSample[]): MetricSample[] {
-  return samples.map(({ labels, value }) => ({ labels: { set: state.key, set_id: state.set_id, ...labels }, value }));
+/** The key is the trainer's word and is cut where it is long; the id keeps two sets apart. `namespace` itself is a label that Kubernetes gives. */
+function named({ state: { key, set_id, namespace } }: SetFigures, samples: MetricSample[]): MetricSample[] {
+  const set = { set: key, set_id, ...(namespace !== "" && { set_namespace: namespace }) };
+  return samples.map(({ labels, value }) => ({ labels: { ...set, ...labels }, value }));
 }
 
 const each = (label: string, values: Record<string, number | null>): MetricSample[] =>

@@ -3,13 +3,13 @@
  * on there. The last event is `end`; until then comments keep the connection from being taken for dead.
  */
 import { withinTime } from "../host/within-time.ts";
-import type { Ledger } from "../ledger/index.ts";
 import { encodeSse, sseComment } from "../wire/sse.ts";
+import type { TrainerLedger } from "./callers/trainer-ledger.ts";
 import type { PayloadText } from "./delivery.ts";
 import type { ReadLines } from "./result-lines.ts";
 
 export type EventOrder = {
-  ledger: Ledger;
+  ledger: Pick<TrainerLedger, "version" | "changed" | "isOver">;
   set: string;
   read: ReadLines;
   delivery: PayloadText;

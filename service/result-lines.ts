@@ -1,5 +1,6 @@
 /** Results from a cursor on, each as the JSON of a line before its payload. */
-import { type Gaps, type Ledger, partGroup, type ResultRow, type SetSpec, type WholeGroup } from "../ledger/index.ts";
+import { type Gaps, partGroup, type ResultRow, type SetSpec, type WholeGroup } from "../ledger/index.ts";
+import type { TrainerLedger } from "./callers/trainer-ledger.ts";
 import { atStep, isMixed } from "./stale-rows.ts";
 
 export type ResultLine = {
@@ -15,7 +16,7 @@ export type LineOrder = { isWhole: boolean; spec: SetSpec; step: number | null; 
 /** Throws `not_found`, and `request_invalid` for a cursor of another set or kind, and a 410 for one before what is expired. */
 export type ReadLines = (after: string | null, limit: number) => Promise<ResultLine[]>;
 
-export function linesFrom(ledger: Ledger, set: string, order: LineOrder): ReadLines {
+export function linesFrom(ledger: Pick<TrainerLedger, "results" | "wholeGroups">, set: string, order: LineOrder): ReadLines {
   return order.isWhole
     ? async (after, limit) => (await ledger.wholeGroups(set, after, limit, order.gaps)).map((group) => groupLine(group, order))
     : async (after, limit) =>

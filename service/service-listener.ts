@@ -9,6 +9,8 @@ import { answerError, answerRoute } from "../proxy/control/route.ts";
 import { closeListener, type HttpServer, listenOn, serverOf } from "../proxy/http/listen.ts";
 import type { TlsPair } from "../proxy/http/tls-files.ts";
 import { Access, type AccessRole, type AccessToken, tokenOf } from "./access.ts";
+import type { Caller } from "./callers/caller.ts";
+import { TrainerLedger } from "./callers/trainer-ledger.ts";
 import { polarRoutes } from "./polar/polar-routes.ts";
 import { PolarTasks } from "./polar/polar-tasks.ts";
 import { serviceRoutes } from "./routes/index.ts";
@@ -23,11 +25,13 @@ export class ServiceListener implements AsyncDisposable {
   readonly #server: HttpServer;
   readonly #tls: TlsPair | undefined;
   readonly #access: Access;
+  readonly #callers: ReadonlyMap<AccessToken, Caller>;
   readonly #stopped = new AbortController();
 
   constructor(parts: ServiceParts, tokens: readonly AccessToken[], version: string, tls?: TlsPair) {
     for (const { token } of tokens) keepSecret(token);
     this.#access = new Access(tokens);
+    this.#callers = new Map(tokens.map((token) => [token, callerOf(token, parts)]));
     const polar = parts.polar === null ? [] : polarRoutes(new PolarTasks(parts, parts.polar), parts);
     this.routes = [...serviceRoutes(parts), ...polar];
     this.#tls = tls;
@@ -63,12 +67,16 @@ export class ServiceListener implements AsyncDisposable {
   }
 
   #handle(route: ServiceRoute, context: Context<ControlEnv>): Promise<Response> {
-    this.#assert(context, route.roles);
-    return answerRoute(route, context, this.#stopped.signal);
+    const caller = this.#callers.get(this.#assert(context, route.roles)) as Caller;
+    return answerRoute({ ...route, handle: (request) => route.handle(request, caller) }, context, this.#stopped.signal);
   }
 
-  #assert(context: Context<ControlEnv>, roles: readonly AccessRole[]): void {
+  #assert(context: Context<ControlEnv>, roles: readonly AccessRole[]): AccessToken {
     const token = tokenOf((name) => context.req.header(name));
-    this.#access.assert(token, roles);
+    return this.#access.assert(token, roles);
   }
+}
+
+function callerOf({ namespace }: AccessToken, { ledger }: ServiceParts): Caller {
+  return { namespace, ledger: new TrainerLedger(ledger, namespace) };
 }

@@ -62,7 +62,7 @@ async function serve(): Promise<string> {
     polar: null,
   };
   const roles = ["submit", "read", "control"] as const;
-  const listener = scope.use(new ServiceListener(parts, [{ token, roles }], "bench"));
+  const listener = scope.use(new ServiceListener(parts, [{ token, roles, namespace: null }], "bench"));
   working.push(watchNodes(ledger, (text) => console.error(text), stop.signal));
   return listener.listen("127.0.0.1", 0);
 }

@@ -7,6 +7,7 @@ import { print, say } from "../command-line.ts";
 import { visibleText } from "../show/visible-text.ts";
 import { terminal } from "../terminal.ts";
 import { type AskFlags, addAskFlags, askedPlace, clientAt } from "./ask-service.ts";
+import { nameOf } from "./status.ts";
 
 type ResultsFlags = AskFlags & { set?: string; after?: string; skipExpired?: boolean; follow?: boolean; json?: boolean };
 
@@ -20,7 +21,7 @@ export function results(program: Command): void {
       "Prints how the rollouts of a service ended, one a line: place in its group, reward, seconds, status, versions of the weights.\nWith --follow it waits for more until the set is drained and all of it was printed, also while the service is started again.",
     )
     .option("--follow", "wait for more")
-    .option("--set <key>", "the set's key (default: the only one that there is)")
+    .option("--set <key>", "the set's key, or namespace/key (default: the only one that there is)")
     .option("--after <cursor>", "only what ended after this one")
     .option("--skip-expired", "print what is left where results are expired (default: refuse)")
     .option("--json", "print one JSON object a line with cursor and result")
@@ -57,12 +58,16 @@ async function printResults(flags: ResultsFlags, signal: AbortSignal): Promise<v
   }
 }
 
-function setNamed(sets: readonly SetState[], key: string | undefined): SetState {
-  const found = sets.filter((one) => key === undefined || one.key === key);
+/** `name`: a key, with its namespace before it where several have it. */
+function setNamed(sets: readonly SetState[], name: string | undefined): SetState {
+  const found = sets.filter((one) => name === undefined || one.key === name || nameOf(one) === name);
   if (found.length === 1 && found[0]) return found[0];
-  const keys = sets.slice(-20).map((one) => one.key);
+  const keys = sets.slice(-20).map(nameOf);
   const there = sets.length === 0 ? "the service has no set yet" : `name one by --set; there are: ${keys.join(", ")}`;
-  const what = key === undefined ? "--set is not given" : `--set is ${key}, which is no set`;
+  const what =
+    name === undefined
+      ? "--set is not given"
+      : `--set is ${name}, which is ${found.length === 0 ? "no set" : "a set of several namespaces"}`;
   throw new AlidadeError("config_invalid", `${what}: ${there}`, { param: "set" });
 }
 

@@ -10,25 +10,53 @@ import { terminal } from "../terminal.ts";
 
 export const defaultTokenVariable = "ALIDADE_SERVICE_TOKEN";
 
-/** `NAME` or `NAME=role,role`, by the variables of this process. */
+/** `NAME`, with roles, a namespace or both behind it: `NAME=role,role@namespace`. By the variables of this process. */
 export function tokensOf(words: string[] | undefined): AccessToken[] {
   const { env } = terminal();
-  if (words === undefined) return env[defaultTokenVariable] ? [{ token: env[defaultTokenVariable], roles }] : [];
-  return words.map((word) => {
-    const [name = "", list] = word.split("=");
-    const token = env[name];
-    if (!token)
-      throw new AlidadeError("config_invalid", `--token-env names ${name}, which is not set: put the token into that variable`, {
-        param: "token_env",
-      });
-    return { token, roles: list === undefined ? roles : list.split(",").map(roleNamed) };
-  });
+  if (words === undefined) return env[defaultTokenVariable] ? [{ token: env[defaultTokenVariable], roles, namespace: null }] : [];
+  const named = words.map((word) => tokenNamed(word, env));
+  assertTold(named);
+  return named.map(({ token }) => token);
+}
+
+type NamedToken = { name: string; token: AccessToken; isTold: boolean };
+
+/** `isTold`: whose sets it sees stands there. Roles that reach beyond a namespace are given with one by name alone. */
+function tokenNamed(word: string, env: Record<string, string | undefined>): NamedToken {
+  const [, name = "", list, namespace] = /^([^=@]*)(?:=([^@]*))?(?:@(.*))?$/s.exec(word) ?? [];
+  const token = env[name];
+  if (!token) throw invalid(`--token-env names ${name || `"${word}"`}, which is not set: put the token into that variable`);
+  if (namespace !== undefined && !/^(?:\*|[\w.-]{1,100})$/.test(namespace))
+    throw invalid(
+      `--token-env gives ${name} the namespace "${namespace}": give letters, digits, dots, dashes and underscores, or * for all`,
+    );
+  const isOfAll = namespace === undefined || namespace === "*";
+  const usual = isOfAll ? roles : (["submit", "read"] as const);
+  const given = list === undefined ? usual : list.split(",").map(roleNamed);
+  return { name, token: { token, roles: given, namespace: isOfAll ? null : namespace }, isTold: namespace !== undefined };
+}
+
+/** Two trainers without a namespace could each cancel and forget what is the other's. */
+function assertTold(named: readonly NamedToken[]): void {
+  const [first, second] = named.filter(({ token, isTold }) => !isTold && token.roles.includes("submit"));
+  if (first !== undefined && second !== undefined)
+    throw invalid(
+      `--token-env gives submit to ${first.name} and ${second.name}, and each would see all sets: say whose it sees, such as ${second.name}=submit,read@team-b, or ${second.name}@* for all`,
+    );
+  for (const [at, { name, token }] of named.entries()) {
+    const twin = named.slice(0, at).find((other) => other.token.token === token.token);
+    if (twin) throw invalid(`--token-env names ${twin.name} and ${name}, which hold one token: put a token of its own into each`);
+  }
+}
+
+function invalid(message: string): AlidadeError {
+  return new AlidadeError("config_invalid", message, { param: "token_env" });
 }
 
 function roleNamed(word: string): AccessRole {
   const role = roles.find((one) => one === word);
   if (role) return role;
-  throw new AlidadeError("config_invalid", `--token-env knows no role "${word}"; there are: ${roles.join(", ")}`, { param: "token_env" });
+  throw invalid(`--token-env knows no role "${word}"; there are: ${roles.join(", ")}`);
 }
 
 /** A token runs commands on this machine, so beyond it the operator must have chosen one. */
@@ -52,5 +80,5 @@ export async function accessOf(folder: string, given: AccessToken[]): Promise<{ 
   });
   const token = kept.trim() || newKey();
   if (token !== kept) await replacePrivateFile(file, token);
-  return { tokens: [{ token, roles }], token };
+  return { tokens: [{ token, roles, namespace: null }], token };
 }

@@ -63,7 +63,7 @@ export function service(program: Command): void {
     .option("-p, --port <number>", "port to listen on; 0 takes a free one", toNumber, 8700)
     .option(
       "--token-env <name...>",
-      `variable that holds a token, or NAME=${roles.join(",")} for some roles only (default: ${defaultTokenVariable}; without one a token is made and kept in <out>/service/service.json)`,
+      `variable that holds a token, NAME=${roles.join(",")} for some roles only, NAME=submit,read@team for the sets of one namespace (default: ${defaultTokenVariable}; without one a token is made and kept in <out>/service/service.json)`,
     )
     .option(
       "--expire-after <hours>",

@@ -56,7 +56,7 @@ function textOf({ url, health, sets, figures }: ServiceStatus): string {
     nodes.length === 0 ? "no nodes" : table(nodeHead, nodes.map(nodeRow)),
     ...failuresOf(sets),
     ...sets.flatMap(aheadOf),
-    ...(figures ?? []).map((found, at) => figuresText(visibleText(sets[at]?.key ?? ""), found)),
+    ...(figures ?? []).map((found, at) => figuresText(visibleText(sets[at] ? nameOf(sets[at]) : ""), found)),
   ].join("\n\n");
 }
 
@@ -79,9 +79,14 @@ const setHead = [
   "oldest running",
 ];
 
-function setRow({ key, is_drained, rollouts, groups, oldest }: SetState): (string | number | null)[] {
+/** Two namespaces may have sets of one key. */
+export function nameOf({ namespace, key }: Pick<SetState, "namespace" | "key">): string {
+  return namespace === "" ? key : `${namespace}/${key}`;
+}
+
+function setRow({ is_drained, rollouts, groups, oldest, ...set }: SetState): (string | number | null)[] {
   const { held, queued, running, completed, failed, cancelled } = rollouts;
-  const name = is_drained ? `${key} (drained)` : key;
+  const name = is_drained ? `${nameOf(set)} (drained)` : nameOf(set);
   const ages = [oldest.queued_ms, oldest.running_ms].map(ageOf);
   return [name, held, queued, running, completed, failed, cancelled, groups.open + groups.whole, groups.whole, ...ages];
 }
@@ -93,19 +98,19 @@ function nodeRow({ name, slots, running, is_draining, lease_ms }: NodeState): (s
 }
 
 function failuresOf(sets: SetState[]): string[] {
-  const rows = sets.flatMap(({ key, failures }) => Object.entries(failures).map(([code, count]) => [key, code, count]));
+  const rows = sets.flatMap((set) => Object.entries(set.failures).map(([code, count]) => [nameOf(set), code, count]));
   return rows.length === 0 ? [] : [table(["set", "ended with", "rollouts"], rows)];
 }
 
 /** How far a set with a bound is ahead of its trainer; none where it holds nothing back. */
-function aheadOf({ key, spec, admission }: SetState): string[] {
+function aheadOf({ spec, admission, ...set }: SetState): string[] {
   if (admission === null || admission.groups_held === 0) return [];
   const { policy_step: step, groups_begun, groups_allowed, groups_held } = admission;
   const why =
     step === null
       ? "the weights have no name with a step (PUT /control/policy)"
       : `${groups_begun} are begun, and policy step ${step} with max_version_lag ${spec.max_version_lag} allows ${groups_allowed}`;
-  return [`set ${key}: ${groups_held} groups are held: ${why}`];
+  return [`set ${nameOf(set)}: ${groups_held} groups are held: ${why}`];
 }
 
 function ageOf(milliseconds: number | null): string | null {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { ListenerRoute } from "./route.ts";
 
 /** `roles`: a token with one of them may call it, where a listener has several. */
-type ListedRoute = ListenerRoute & { roles?: readonly string[] };
+type ListedRoute = Omit<ListenerRoute, "handle"> & { roles?: readonly string[] };
 
 export function openApi(title: string, routes: readonly ListedRoute[], version: string): object {
   const paths: Record<string, Record<string, object>> = {};

@@ -3,13 +3,15 @@
  * does the same here.
  */
 import { z } from "zod";
+import type { Caller } from "../callers/caller.ts";
 import { defineRoute, type ServiceRoute } from "../routes/route.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { PolarRequest } from "./polar-request.ts";
 import type { PolarTasks } from "./polar-tasks.ts";
 
-export function polarRoutes(tasks: PolarTasks, { ledger }: ServiceParts): ServiceRoute[] {
-  const answer = async (task_id: string) => new Response(await tasks.answer(task_id), { headers: { "content-type": "application/json" } });
+export function polarRoutes(tasks: PolarTasks, { ledger }: Pick<ServiceParts, "ledger">): ServiceRoute[] {
+  const answer = async (caller: Caller, task_id: string) =>
+    new Response(await tasks.answer(caller.ledger, task_id), { headers: { "content-type": "application/json" } });
   return [
     defineRoute({
       method: "post",
@@ -17,8 +19,8 @@ export function polarRoutes(tasks: PolarTasks, { ledger }: ServiceParts): Servic
       roles: ["submit"],
       title: "Polar's: submits a task of several sessions; the same task again is the same one",
       body: PolarRequest,
-      handle: async ({ body }) => {
-        await tasks.submit(body);
+      handle: async ({ body }, caller) => {
+        await tasks.submit(caller.ledger, body);
         return { task_id: body.task_id, status: "running" };
       },
     }),
@@ -27,7 +29,7 @@ export function polarRoutes(tasks: PolarTasks, { ledger }: ServiceParts): Servic
       path: "/rollout/task/:task_id",
       roles: ["read"],
       title: "Polar's: the task's status, with the results that there are",
-      handle: ({ param }) => answer(param("task_id")),
+      handle: ({ param }, caller) => answer(caller, param("task_id")),
     }),
     defineRoute({
       method: "delete",
@@ -37,9 +39,9 @@ export function polarRoutes(tasks: PolarTasks, { ledger }: ServiceParts): Servic
       query: z.strictObject({
         register_if_missing: z.stringbool().default(false).describe("a task that is not there is refused when it comes"),
       }),
-      handle: async ({ param, query }) => {
-        await tasks.cancel(param("task_id"), query.register_if_missing);
-        return answer(param("task_id"));
+      handle: async ({ param, query }, caller) => {
+        await tasks.cancel(caller.ledger, param("task_id"), query.register_if_missing);
+        return answer(caller, param("task_id"));
       },
     }),
     defineRoute({
@@ -47,7 +49,7 @@ export function polarRoutes(tasks: PolarTasks, { ledger }: ServiceParts): Servic
       path: "/rollout/status",
       roles: ["read"],
       title: "Polar's: the status of each task, and the nodes",
-      handle: async () => ({ tasks: await tasks.statuses(), nodes: await ledger.nodes() }),
+      handle: async (_, caller) => ({ tasks: await tasks.statuses(caller.ledger), nodes: await ledger.nodes() }),
     }),
   ];
 }

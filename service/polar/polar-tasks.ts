@@ -5,6 +5,7 @@
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { SetSpec, type SetState } from "../../ledger/index.ts";
 import type { Task } from "../../schema/task.ts";
+import type { TrainerLedger } from "../callers/trainer-ledger.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { Callbacks } from "./callbacks.ts";
 import { mostSamples, nativeTask, type PolarRequest, setSpecOf } from "./polar-request.ts";
@@ -14,20 +15,21 @@ const prefix = "polar/";
 /** A task that was cancelled before it came. */
 const tombstone = SetSpec.parse({ samples: 1, labels: { polar: "cancelled before it was submitted" } });
 
-/** Set by task; filled from the ledger where a task is not known, since another service may have taken it. */
-export class PolarTasks {
-  readonly #parts: ServiceParts;
-  readonly #callbacks: Callbacks;
-  readonly #sets = new Map<string, string>();
+type PolarParts = Omit<ServiceParts, "ledger">;
 
-  constructor(parts: ServiceParts, callbacks: Callbacks) {
+/** `ledger`: of the token that asks. A task is a set of its namespace, so two namespaces may have tasks of one id. */
+export class PolarTasks {
+  readonly #parts: PolarParts;
+  readonly #callbacks: Callbacks;
+
+  constructor(parts: PolarParts, callbacks: Callbacks) {
     this.#parts = parts;
     this.#callbacks = callbacks;
   }
 
   /** The same request again is the same task. Throws `request_invalid`: 400 naming the field, 409 for another task of this id. */
-  async submit(request: PolarRequest): Promise<void> {
-    const { ledger, checkHarness, demands } = this.#parts;
+  async submit(ledger: TrainerLedger, request: PolarRequest): Promise<void> {
+    const { checkHarness, demands } = this.#parts;
     const { task_id, callback_url } = request;
     const spec = { ...setSpecOf(request), ...demands };
     if (callback_url != null) this.#callbacks.assertMayCall(callback_url);
@@ -35,16 +37,15 @@ export class PolarTasks {
     if (harness !== null) await inField("agent.harness", () => checkHarness(harness));
     const task = await this.#taskOf(request);
     const set = await ledger.putSet(prefix + task_id, spec).catch(refuseOther(task_id));
-    this.#sets.set(task_id, set.set_id);
     await ledger.submit(set.set_id, [{ group_key: task_id, task, places: null }]).catch(refuseOther(task_id));
     await ledger.drain(set.set_id);
-    if (callback_url != null) this.#callbacks.add(set.set_id, callback_url, () => this.answer(task_id));
+    if (callback_url != null) this.#callbacks.add(set.set_id, callback_url, () => this.answer(ledger, task_id));
   }
 
   /** JSON of Polar's TaskStatus. Throws `not_found`. */
-  async answer(task_id: string): Promise<string> {
-    const { ledger, blobs } = this.#parts;
-    const state = await ledger.set(await this.#setOf(task_id));
+  async answer(ledger: TrainerLedger, task_id: string): Promise<string> {
+    const { blobs } = this.#parts;
+    const state = await ledger.set(await setOf(ledger, task_id));
     const rows = (await ledger.results(state.set_id, null, mostSamples)).map(({ row }) => row).toSorted((a, b) => a.index - b.index);
     const results: string[] = [];
     for (const row of rows) results.push(JSON.stringify(await sessionResult(blobs, task_id, row, state.spec.labels)));
@@ -54,9 +55,8 @@ export class PolarTasks {
   }
 
   /** `isToCome`: a task that is not there is refused when it comes. Throws `not_found`. */
-  async cancel(task_id: string, isToCome: boolean): Promise<void> {
-    const { ledger } = this.#parts;
-    const set = await this.#setOf(task_id).catch(async (error: unknown) => {
+  async cancel(ledger: TrainerLedger, task_id: string, isToCome: boolean): Promise<void> {
+    const set = await setOf(ledger, task_id).catch(async (error: unknown) => {
       if (!isToCome) throw error;
       return (await ledger.putSet(prefix + task_id, tombstone)).set_id;
     });
@@ -64,18 +64,9 @@ export class PolarTasks {
     await ledger.drain(set);
   }
 
-  async statuses(): Promise<Record<string, string>> {
-    const tasks = (await this.#parts.ledger.sets()).filter(({ key }) => key.startsWith(prefix));
+  async statuses(ledger: TrainerLedger): Promise<Record<string, string>> {
+    const tasks = (await ledger.ownSets()).filter(({ key }) => key.startsWith(prefix));
     return Object.fromEntries(tasks.map((state) => [state.key.slice(prefix.length), statusOf(state)]));
-  }
-
-  async #setOf(task_id: string): Promise<string> {
-    if (!this.#sets.has(task_id))
-      for (const { key, set_id } of await this.#parts.ledger.sets())
-        if (key.startsWith(prefix)) this.#sets.set(key.slice(prefix.length), set_id);
-    const set = this.#sets.get(task_id);
-    if (set !== undefined) return set;
-    throw new AlidadeError("not_found", `there is no task "${task_id.slice(0, 100)}" of Polar's routes`, { param: "task_id" });
   }
 
   async #taskOf(request: PolarRequest): Promise<Task> {
@@ -90,6 +81,13 @@ export class PolarTasks {
     const task = await inField("metadata.alidade_task", () => this.#parts.taskOf(metadata.alidade_task));
     return { ...task, instruction, limits: { ...task.limits, ...(agent_seconds && { agent_seconds }) } };
   }
+}
+
+/** Throws `not_found`. */
+async function setOf(ledger: TrainerLedger, task_id: string): Promise<string> {
+  const set = await ledger.setNamed(prefix + task_id);
+  if (set !== null) return set;
+  throw new AlidadeError("not_found", `there is no task "${task_id.slice(0, 100)}" of Polar's routes`, { param: "task_id" });
 }
 
 function statusOf(state: SetState): "running" | "completed" | "cancelled" {

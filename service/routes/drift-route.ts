@@ -22,7 +22,7 @@ const DriftQuery = z.strictObject({
     .describe("nats: the largest difference that passes; bfloat16 needs about 0.05"),
 });
 
-export function driftRoute({ ledger, blobs }: ServiceParts): ServiceRoute {
+export function driftRoute({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute {
   return defineRoute({
     method: "post",
     path: "/sets/:id/drift",
@@ -31,7 +31,7 @@ export function driftRoute({ ledger, blobs }: ServiceParts): ServiceRoute {
       "Holds logprobs that a trainer recomputed, one call a line, against the stored trajectories of rollouts that are over: how far each call is off, and the cause that the record shows. Nothing is kept",
     lines: ToldCall,
     query: DriftQuery,
-    handle: async ({ param, lines, query: { tolerance }, signal }): Promise<DriftSummary> => {
+    handle: async ({ param, lines, query: { tolerance }, signal }, { ledger }): Promise<DriftSummary> => {
       const drift = new Drift(tolerance, invalid);
       const rollouts = new Set<string>();
       for (const one of lines as z.infer<typeof ToldCall>[]) {

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { biasesOf, type ResultRow, type SetState } from "../../ledger/index.ts";
 import { type Evaluation, passReward, type StepFigures } from "../../rollouts/index.ts";
-import type { ServiceParts } from "../service-parts.ts";
 import type { SetTallies } from "../set-tallies.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 
@@ -27,7 +26,7 @@ const FiguresQuery = z.strictObject({
   pass: z.coerce.number().default(passReward).describe("a rollout of an evaluation passes with this reward or more"),
 });
 
-export function figureRoute({ ledger }: Pick<ServiceParts, "ledger">, tallies: SetTallies): ServiceRoute {
+export function figureRoute(tallies: SetTallies): ServiceRoute {
   return defineRoute({
     method: "get",
     path: "/sets/:id/figures",
@@ -35,7 +34,7 @@ export function figureRoute({ ledger }: Pick<ServiceParts, "ledger">, tallies: S
     title:
       "Figures of a set by policy step: each with its value, what it is made of, and the reason where it is unknown; of an evaluation pass@k",
     query: FiguresQuery,
-    handle: async ({ param, query: { last, pass }, signal }): Promise<SetStepFigures> => {
+    handle: async ({ param, query: { last, pass }, signal }, { ledger }): Promise<SetStepFigures> => {
       const set_id = param("id");
       // Read before the results: a rollout that ends in between counts as open. After them it would be in no number at all.
       const set = await ledger.set(set_id);

@@ -13,6 +13,6 @@ import { setRoutes } from "./set-routes.ts";
 
 export function serviceRoutes(parts: ServiceParts): ServiceRoute[] {
   const tallies = new SetTallies(parts.ledger);
-  const looks = [figureRoute(parts, tallies), driftRoute(parts), metricsRoute(parts, tallies)];
+  const looks = [figureRoute(tallies), driftRoute(parts), metricsRoute(parts, tallies)];
   return [...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts), ...blobRoutes(parts), ...looks];
 }

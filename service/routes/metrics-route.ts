@@ -3,6 +3,7 @@ import { SharedWork } from "../../host/shared-work.ts";
 import type { Ledger, SetState } from "../../ledger/index.ts";
 import { engineMetrics } from "../../proxy/control/engine-metrics.ts";
 import { prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
+import type { Caller } from "../callers/caller.ts";
 import { ledgerMetrics, type SetFigures } from "../ledger-metrics.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { SetTallies } from "../set-tallies.ts";
@@ -15,21 +16,28 @@ const latestSteps = 3;
 const mostSets = 100;
 
 export function metricsRoute({ ledger, engines }: ServiceParts, tallies: SetTallies): ServiceRoute {
-  const looks = new SharedWork<string>();
-  const look = async (signal: AbortSignal): Promise<string> =>
-    prometheusText([...(await ofLedger(ledger, tallies, signal)), ...engineMetrics(engines?.() ?? [])]);
+  /** Those that see the same sets share one look. */
+  const looks = new Map<string | null, SharedWork<string>>();
+  const looksOf = (namespace: string | null): SharedWork<string> => {
+    const known = looks.get(namespace) ?? new SharedWork<string>();
+    looks.set(namespace, known);
+    return known;
+  };
+  const lookOf = (caller: Caller) => async (signal: AbortSignal) =>
+    prometheusText([...(await ofLedger(ledger, caller, tallies, signal)), ...engineMetrics(engines?.() ?? [])]);
   return defineRoute({
     method: "get",
     path: "/metrics",
     roles: ["read"],
     title: "Figures of sets, nodes and engines in Prometheus's text format",
     answers: [prometheusType],
-    handle: async ({ signal }) => new Response(await looks.join(signal, look), { headers: { "content-type": prometheusType } }),
+    handle: async ({ signal }, caller) =>
+      new Response(await looksOf(caller.namespace).join(signal, lookOf(caller)), { headers: { "content-type": prometheusType } }),
   });
 }
 
-async function ofLedger(ledger: Ledger, tallies: SetTallies, signal: AbortSignal) {
-  const sets = await ledger.sets();
+async function ofLedger(ledger: Ledger, caller: Caller, tallies: SetTallies, signal: AbortSignal) {
+  const sets = await caller.ledger.sets();
   const shown: SetFigures[] = [];
   for (const state of shownOf(sets)) {
     const { steps } = await tallies.of(state.set_id, signal);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { Deadline } from "../../host/deadline.ts";
-import type { Ledger } from "../../ledger/index.ts";
+import type { TrainerLedger } from "../callers/trainer-ledger.ts";
 import { DeliveryQuery, deliveryOf, type PayloadText } from "../delivery.ts";
 import { EventStreams, eventType } from "../event-streams.ts";
 import { linesFrom, type ResultLine } from "../result-lines.ts";
@@ -29,7 +29,7 @@ const ResultsQuery = DeliveryQuery.extend({
   whole_groups: z.stringbool().default(false).describe("a line is a group, when all its rollouts are over"),
 });
 
-export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
+export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute[] {
   const streams = new EventStreams();
   return [
     defineRoute({
@@ -41,7 +41,7 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
       query: ResultsQuery,
       headers: { "Last-Event-ID": "with events: the cursor of the last one that came; it goes before `after`" },
       answers: [lineType, eventType],
-      handle: async ({ param, query, signal, context }) => {
+      handle: async ({ param, query, signal, context }, { ledger }) => {
         const [set, { after = null, limit, step = null, whole_groups: isWhole, expired: gaps }] = [param("id"), query];
         const spec = await ledger.specOf(set);
         const delivery = deliveryOf(blobs, query, isWhole, spec);
@@ -62,7 +62,7 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
       roles: ["read"],
       title: "One rollout's result; `result` is null where it is not over",
       query: DeliveryQuery.extend({ wait }),
-      handle: async ({ param, query, signal }) => {
+      handle: async ({ param, query, signal }, { ledger }) => {
         const set = param("id");
         const spec = await ledger.specOf(set);
         const delivery = deliveryOf(blobs, query, false, spec);
@@ -78,7 +78,7 @@ export function resultRoutes({ ledger, blobs }: ServiceParts): ServiceRoute[] {
 
 /** Looks again after each change of the set, until it is enough or the time is over. */
 async function waitedFor<T>(
-  ledger: Ledger,
+  ledger: TrainerLedger,
   set: string,
   look: () => Promise<T>,
   isEnough: (found: T) => boolean,

@@ -1,13 +1,20 @@
-/** A route of the service: who may call it stands beside it. */
+/** A route of the service: who may call it stands beside it, and who does call it comes with each request. */
 import type { z } from "zod";
-import { defineRoute as define, type ListenerRoute } from "../../proxy/control/route.ts";
+import type { ListenerRoute, RouteRequest } from "../../proxy/control/route.ts";
 import type { AccessRole } from "../access.ts";
+import type { Caller } from "../callers/caller.ts";
 
-/** One of these roles is enough. */
-type Guarded = { roles: readonly AccessRole[] };
-
-export type ServiceRoute = ListenerRoute & Guarded;
+export type ServiceRoute<Body extends z.ZodType = z.ZodType, Query extends z.ZodType = z.ZodType> = Omit<
+  ListenerRoute<Body, Query>,
+  "handle"
+> & {
+  /** One of these is enough. */
+  roles: readonly AccessRole[];
+  /** Whatever belongs to a trainer is reached by the caller's ledger alone. */
+  handle(request: RouteRequest<z.infer<Body>, z.infer<Query>>, caller: Caller): Promise<unknown>;
+};
 
 /** Keeps the types of body and query for the handler. */
-export const defineRoute = <Body extends z.ZodType, Query extends z.ZodType>(route: ListenerRoute<Body, Query> & Guarded): ServiceRoute =>
-  define<ServiceRoute, Body, Query>(route);
+export function defineRoute<Body extends z.ZodType, Query extends z.ZodType>(route: ServiceRoute<Body, Query>): ServiceRoute {
+  return route as unknown as ServiceRoute;
+}

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { assertAsStrict, type Demands, GroupPart, SetSpec, type SetState, strictest } from "../../ledger/index.ts";
 import { nothing } from "../../proxy/control/route.ts";
+import type { Caller } from "../callers/caller.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { refusedAddress } from "../webhooks/post-signed.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
@@ -15,9 +16,16 @@ export const GroupLine = z.strictObject({ group_key: GroupPart.shape.group_key, 
 const OneRollout = GroupLine.extend({ index: z.number().int().nonnegative().describe("its place in the group, from 0") });
 const Reason = z.strictObject({ reason: z.string().max(500).default("cancelled over the service") });
 
-export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarness, setWebhooks, watcher }: ServiceParts): ServiceRoute[] {
+export function setRoutes({
+  taskOf,
+  namedTasks,
+  demands = {},
+  checkHarness,
+  setWebhooks,
+  watcher,
+}: Omit<ServiceParts, "ledger">): ServiceRoute[] {
   /** Throws 409 where the set was made before the service demanded more: a node would not know of it. */
-  const demandsOf = async (id: string): Promise<Demands> => {
+  const demandsOf = async ({ ledger }: Caller, id: string): Promise<Demands> => {
     const spec = await ledger.specOf(id);
     assertAsStrict(spec, demands);
     return spec;
@@ -36,7 +44,7 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       roles: ["submit"],
       title: "Makes a set, or finds it: the same key and content is the same set, other content is a 409",
       body: SetSpec,
-      handle: async ({ param, body }) => {
+      handle: async ({ param, body }, { ledger }) => {
         const key = param("key");
         if (key.length > 500) throw new AlidadeError("request_invalid", "a set's key has at most 500 characters", { param: "key" });
         if (body.harness !== null) checkHarness(body.harness);
@@ -54,11 +62,11 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       roles: ["submit"],
       title: "Submits groups, one a line, all of them or none; a group that is there already is not made again",
       lines: GroupLine,
-      handle: async ({ param, lines }) => {
-        const [parts, demanded]: [GroupPart[], Demands] = [[], await demandsOf(param("id"))];
+      handle: async ({ param, lines }, caller) => {
+        const [parts, demanded]: [GroupPart[], Demands] = [[], await demandsOf(caller, param("id"))];
         for (const [at, line] of (lines as z.infer<typeof GroupLine>[]).entries())
           parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskOf(line.task, demanded)), places: null });
-        const { groups, rollouts } = await ledger.submit(param("id"), parts);
+        const { groups, rollouts } = await caller.ledger.submit(param("id"), parts);
         return { groups, rollouts };
       },
     }),
@@ -68,9 +76,9 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       roles: ["submit"],
       title: "Submits one rollout, which joins its group by key and index",
       body: OneRollout,
-      handle: async ({ param, body: { group_key, index, task } }) => {
-        const known = await taskOf(task, await demandsOf(param("id")));
-        const { rollout_ids } = await ledger.submit(param("id"), [{ group_key, task: known, places: [index] }]);
+      handle: async ({ param, body: { group_key, index, task } }, caller) => {
+        const known = await taskOf(task, await demandsOf(caller, param("id")));
+        const { rollout_ids } = await caller.ledger.submit(param("id"), [{ group_key, task: known, places: [index] }]);
         return { rollout_id: rollout_ids[0] };
       },
     }),
@@ -80,7 +88,7 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       roles: ["submit"],
       title: "Cancels what is not over of a set",
       query: Reason,
-      handle: async ({ param, query }) => ({ cancelled: await ledger.cancel({ set: param("id") }, query.reason) }),
+      handle: async ({ param, query }, { ledger }) => ({ cancelled: await ledger.cancel({ set: param("id") }, query.reason) }),
     }),
     defineRoute({
       method: "delete",
@@ -88,7 +96,9 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       roles: ["submit"],
       title: "Cancels what is not over of a group",
       query: Reason,
-      handle: async ({ param, query }) => ({ cancelled: await ledger.cancel({ set: param("id"), group: param("key") }, query.reason) }),
+      handle: async ({ param, query }, { ledger }) => ({
+        cancelled: await ledger.cancel({ set: param("id"), group: param("key") }, query.reason),
+      }),
     }),
     defineRoute({
       method: "delete",
@@ -96,7 +106,7 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       roles: ["submit"],
       title: "Cancels a rollout, unless it is over",
       query: Reason,
-      handle: async ({ param, query }) => ({
+      handle: async ({ param, query }, { ledger }) => ({
         cancelled: await ledger.cancel({ set: param("id"), rollout: param("rollout") }, query.reason),
       }),
     }),
@@ -106,21 +116,21 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       roles: ["submit"],
       title: "Takes no more rollouts; groups are whole with those that they have",
       body: nothing,
-      handle: ({ param }) => ledger.drain(param("id")),
+      handle: ({ param }, { ledger }) => ledger.drain(param("id")),
     }),
     defineRoute({
       method: "get",
       path: "/sets",
       roles: ["read"],
-      title: "All sets",
-      handle: async () => ({ sets: await ledger.sets() }),
+      title: "The sets of the token's namespace; all where it has none",
+      handle: async (_, { ledger }) => ({ sets: await ledger.sets() }),
     }),
     defineRoute({
       method: "get",
       path: "/sets/:id",
       roles: ["read"],
       title: "Counts, ages and failures of a set, and the cursors of its consumers",
-      handle: ({ param }): Promise<SetState> => ledger.set(param("id")),
+      handle: ({ param }, { ledger }): Promise<SetState> => ledger.set(param("id")),
     }),
     defineRoute({
       method: "put",
@@ -137,7 +147,7 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
           .default(null)
           .describe("policy step to which training on what is behind the cursor has come; max_version_lag counts from it"),
       }),
-      handle: async ({ param, body: { set, ...place } }) => {
+      handle: async ({ param, body: { set, ...place } }, { ledger }) => {
         const name = param("name");
         if (name.length > 200) throw new AlidadeError("request_invalid", "a consumer's name has at most 200 characters", { param: "name" });
         await ledger.keep(name, set, place);
@@ -150,7 +160,7 @@ export function setRoutes({ ledger, taskOf, namedTasks, demands = {}, checkHarne
       roles: ["submit"],
       title: "Forgets a consumer that is gone for good: its cursor holds back the expiry of results no more",
       query: z.strictObject({ set: z.string() }),
-      handle: async ({ param, query: { set } }) => ({ forgotten: await ledger.forget(param("name"), set) }),
+      handle: async ({ param, query: { set } }, { ledger }) => ({ forgotten: await ledger.forget(param("name"), set) }),
     }),
   ];
 }

@@ -11,7 +11,7 @@ import type { Webhook } from "./post-signed.ts";
 
 /** Groups that become whole within a second are one hint. */
 const defaultPauseMs = 1_000;
-/** A trainer may name an address that hangs for each of its sets. The service's webhook does not wait among them. */
+/** A trainer may name an address that hangs for each of its sets. It delays those of its own namespace, and never the service's. */
 const requestsAtOnce = 16;
 /** For an address that a trainer chose: about three minutes. */
 const mostTries = 8;
@@ -29,9 +29,10 @@ export class GroupHints implements AsyncDisposable {
   readonly #note: (text: string) => void;
   readonly #pauseMs: number;
   readonly #stop = new AbortController();
-  readonly #placesOfSets = new Limiter(requestsAtOnce);
+  /** By the namespace. */
+  readonly #places = new Map<string, Limiter>();
   readonly #service: HintLine | null;
-  /** By their address. */
+  /** By namespace and address: what one namespace is told delays no other one that named the same address. */
   readonly #ofSets = new Map<string, HintLine>();
   readonly #work: Promise<void>;
 
@@ -70,12 +71,15 @@ export class GroupHints implements AsyncDisposable {
     }
   }
 
-  #linesOf({ spec }: SetState): HintLine[] {
+  #linesOf({ spec, namespace }: SetState): HintLine[] {
     const own = this.#service === null ? [] : [this.#service];
     const { sets } = this.#addresses;
     if (spec.webhook === undefined || sets === null) return own;
-    const line = this.#ofSets.get(spec.webhook) ?? this.#lineTo({ ...sets, url: spec.webhook }, mostTries, this.#placesOfSets);
-    this.#ofSets.set(spec.webhook, line);
+    const name = `${namespace} ${spec.webhook}`;
+    const places = this.#places.get(namespace) ?? new Limiter(requestsAtOnce);
+    this.#places.set(namespace, places);
+    const line = this.#ofSets.get(name) ?? this.#lineTo({ ...sets, url: spec.webhook }, mostTries, places);
+    this.#ofSets.set(name, line);
     return [...own, line];
   }
 

@@ -73,6 +73,13 @@ test("results are printed one a line with all that is known, from a cursor on, a
   const unnamed = await cli(["results", "-o", out]);
   assert.deepEqual([unnamed.code, /--set is not given: name one by --set; there are: first, second/.test(unnamed.stderr)], [2, true]);
   assert.match((await cli(["results", "-o", out, "--set", "third"])).stderr, /--set is third, which is no set: name one/);
+  await ledger.putSet("second", SetSpec.parse({}), "team");
+  assert.match(
+    (await cli(["results", "-o", out, "--set", "second"])).stderr,
+    /which is a set of several namespaces: .*first, second, team\/second/,
+  );
+  assert.equal((await cli(["results", "-o", out, "--set", "team/second"])).code, 0);
+  assert.match((await cli(["status", "-o", out])).stdout, /^team\/second /m);
   assert.match((await cli(["results", "-o", join(out, "none")])).stderr, /there is no .*service\.json: name the folder/);
   const { set_id: ahead } = await ledger.putSet("ahead", SetSpec.parse({ max_version_lag: 1, groups_per_step: 2, samples: 3 }));
   await service.call("POST", `/sets/${ahead}/groups`, serviceGroups("g"));

@@ -19,7 +19,7 @@ import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/http.md", import.meta.url));
 
-type Listed = ListenerRoute & { roles?: readonly string[] };
+type Listed = Omit<ListenerRoute, "handle"> & { roles?: readonly string[] };
 type JsonSchema = {
   type?: string | string[];
   enum?: unknown[];

@@ -8,7 +8,7 @@ import type { Claim } from "../../ledger/index.ts";
 import { figureRoute, type SetStepFigures } from "../../service/routes/figure-route.ts";
 import { SetTallies } from "../../service/set-tallies.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";
-import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";
+import { callerOfAll, serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { need } from "../needs.ts";
@@ -77,7 +77,7 @@ test("a rollout that ends while the figures are read counts as open in them", as
   const query = { last: 20, pass: 1 };
   const { signal } = new AbortController();
   const asked = { param: () => set, body: null, lines: [], query, signal, context: null as never };
-  const { evaluation } = (await figureRoute({ ledger }, new OverBehind(ledger)).handle(asked)) as SetStepFigures;
+  const { evaluation } = (await figureRoute(new OverBehind(ledger)).handle(asked, callerOfAll(ledger))) as SetStepFigures;
   assert.deepEqual([evaluation?.rollouts, evaluation?.open], [0, 1]);
 });
 

@@ -92,7 +92,7 @@ async function trainerOf(t: TestContext, ledger: Ledger, blobs: FolderBlobs) {
     polar: null,
     setWebhooks: null,
   };
-  const listener = new ServiceListener(parts, [{ token: "t", roles: ["read"] }], "test");
+  const listener = new ServiceListener(parts, [{ token: "t", roles: ["read"], namespace: null }], "test");
   t.after(() => listener[Symbol.asyncDispose]());
   const url = await listener.listen("127.0.0.1", 0);
   const ask = async (path: string) => {

@@ -131,8 +131,9 @@ test("the webhook of a set is told of that set alone, beside the service's own, 
   assert.equal(own.told.length, told, "without the operator's word sets are told nothing");
 });
 
-test("webhooks of sets that hang do not delay the service's own, however many they are", async (t) => {
+test("webhooks of sets that hang delay neither the service's own nor those of another namespace, however many they are", async (t) => {
   const { told, url } = await receiverAt(t);
+  const other = await receiverAt(t);
   let hanging = 0;
   const silent = createServer(() => (hanging += 1)).listen(0, "127.0.0.1");
   await once(silent, "listening");
@@ -142,14 +143,16 @@ test("webhooks of sets that hang do not delay the service's own, however many th
   const how = { secret: "s3cret", mayBePrivate: true };
   await using _hints = new GroupHints(ledger, { service: { url, ...how }, sets: how }, () => undefined, 1);
   const named: string[] = [];
-  for (let at = 0; at < 20; at++) {
-    const webhook = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/${at}`;
-    named.push((await call("PUT", `/sets/named-${at}`, { samples: 1, webhook })).body.set_id as string);
-    await call("POST", `/sets/${named.at(-1)}/groups`, serviceGroups("g"));
-  }
-  for (const claim of await ledger.claim(lease, 22)) if (named.includes(claim.set_id)) await ledger.finish(claim, attemptResult());
+  const begin = async (key: string, webhook: string, token: string) => {
+    named.push((await call("PUT", `/sets/${key}`, { samples: 1, webhook }, token)).body.set_id as string);
+    await call("POST", `/sets/${named.at(-1)}/groups`, serviceGroups("g"), token);
+  };
+  for (let at = 0; at < 20; at++) await begin(`named-${at}`, `http://127.0.0.1:${(silent.address() as AddressInfo).port}/${at}`, "team-a");
+  await begin("b", other.url, "team-b");
+  for (const claim of await ledger.claim(lease, 23)) if (named.includes(claim.set_id)) await ledger.finish(claim, attemptResult());
   await until(() => hanging === 16);
-  await until(() => told.length >= 20, { ms: 8_000 });
+  await until(() => told.length >= 21, { ms: 8_000 });
+  await until(() => other.told.length === 1);
 });
 
 test("a set's webhook that fails is told again some times, and given up until there are more groups", async (t) => {

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { accessOf } from "../../../commands/service/service-tokens.ts";
+import { accessOf, tokensOf } from "../../../commands/service/service-tokens.ts";
+import { inTerminal, terminal } from "../../../commands/terminal.ts";
+import { roles } from "../../../service/index.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 
 const scratch = scratchFolder("service-tokens");
@@ -23,4 +25,25 @@ test("an empty file of the token, as a full disk leaves one, opens the service t
   assert.match(token ?? "", /^sk-ali-/);
   assert.equal(tokens[0]?.token, token);
   assert.equal(await readFile(join(folder, "token"), "utf8"), token);
+});
+
+test("a token sees the sets of its namespace, and without one all sets", () => {
+  const env = { ADMIN: "a", TEAM: "b", WATCHER: "c", BOTH: "d", ALL: "e" };
+  const read = (...words: string[]) => inTerminal({ ...terminal(), env }, () => tokensOf(words));
+  assert.deepEqual(read("ADMIN", "TEAM@team-b", "WATCHER=read", "BOTH=submit,control@team-b", "ALL=submit@*"), [
+    { token: "a", roles, namespace: null },
+    { token: "b", roles: ["submit", "read"], namespace: "team-b" },
+    { token: "c", roles: ["read"], namespace: null },
+    { token: "d", roles: ["submit", "control"], namespace: "team-b" },
+    { token: "e", roles: ["submit"], namespace: null },
+  ]);
+  const refused = (words: string[], message: RegExp) =>
+    assert.throws(() => read(...words), { code: "config_invalid", param: "token_env", message });
+  refused(["ADMIN", "TEAM=submit,read"], /gives submit to ADMIN and TEAM, and each would see all sets: .*TEAM=submit,read@team-b/);
+  refused(["TEAM=read@team b"], /gives TEAM the namespace "team b": give letters/);
+  refused(["TEAM@"], /gives TEAM the namespace ""/);
+  refused(["TEAM=write@b"], /knows no role "write"/);
+  refused(["NONE@b"], /names NONE, which is not set/);
+  env.ALL = "b";
+  refused(["TEAM@team-b", "ALL=read"], /names TEAM and ALL, which hold one token/);
 });

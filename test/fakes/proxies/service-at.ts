@@ -4,10 +4,12 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { FolderBlobs } from "../../../blobs/index.ts";
 import { harnessNamed } from "../../../harnesses/index.ts";
-import { type Demands, SqliteLedger } from "../../../ledger/index.ts";
+import { type Demands, type Ledger, SqliteLedger } from "../../../ledger/index.ts";
 import { ControlFollower } from "../../../node/control-follower.ts";
 import { faultsOfMachine } from "../../../node/index.ts";
 import type { TlsPair } from "../../../proxy/index.ts";
+import type { Caller } from "../../../service/callers/caller.ts";
+import { TrainerLedger } from "../../../service/callers/trainer-ledger.ts";
 import { Callbacks, roles, ServiceListener } from "../../../service/index.ts";
 import { inlineTask } from "../../../tasks/index.ts";
 import { scratchFolder } from "../machine/scratch-folder.ts";
@@ -17,7 +19,7 @@ const scratch = scratchFolder("service");
 let places = 0;
 export const serviceTask = { task_id: "t", instruction: "Do it.", grader: { kind: "script", command: ["true"] } };
 
-/** Until the test ends, or `close`. Tokens: `all`, and one by the name of each role. */
+/** Until the test ends, or `close`. Tokens: `all`, one by the name of each role, and `team-a` and `team-b` with a namespace of that name. */
 export async function serviceAt(
   t: TestContext,
   {
@@ -26,12 +28,14 @@ export async function serviceAt(
     tls,
     setWebhooks = null,
     demands = {},
+    open = async (at) => SqliteLedger.open(at),
   }: {
     path?: string;
     weights?: string;
     tls?: TlsPair | undefined;
     setWebhooks?: { mayBePrivate: boolean } | null;
     demands?: Demands;
+    open?: (path: string) => Promise<Ledger>;
   } = {},
 ) {
   const scope = new AsyncDisposableStack();
@@ -40,7 +44,7 @@ export async function serviceAt(
   const slot = proxy.pool.slots[0];
   assert.ok(slot);
   slot.engine.weightVersion = async () => weights;
-  const ledger = scope.use(SqliteLedger.open(path));
+  const ledger = scope.use(await open(path));
   const notes: string[] = [];
   const lease = await ledger.join({ name: "n", slots: 9 });
   const over = new AbortController();
@@ -52,7 +56,11 @@ export async function serviceAt(
     await following;
   });
   const blobs = new FolderBlobs(`${path}-blobs`);
-  const tokens = [{ token: "all", roles }, ...roles.map((role) => ({ token: role, roles: [role] }))];
+  const tokens = [
+    { token: "all", roles, namespace: null },
+    ...roles.map((role) => ({ token: role, roles: [role], namespace: null })),
+    ...["team-a", "team-b"].map((team) => ({ token: team, roles, namespace: team })),
+  ];
   const parts = {
     ledger,
     blobs,
@@ -87,6 +95,9 @@ export async function serviceAt(
   };
   return { path, url, proxy, ledger, blobs, listener, call, lease, slot, notes, close: () => scope.disposeAsync() };
 }
+
+/** Who asks with a token that sees all sets, for a route that is called without a listener. */
+export const callerOfAll = (ledger: Ledger): Caller => ({ namespace: null, ledger: new TrainerLedger(ledger, null) });
 
 /** A body of POST …/groups. */
 export const serviceGroups = (...keys: string[]) => keys.map((group_key) => JSON.stringify({ group_key, task: serviceTask })).join("\n");
