@@ -17,7 +17,7 @@ export const agentLightning = defineExporter({
     alignment: "D",
     rows: "One line a rollout. Its adapter drops rows without a trained token and with them their reward, so a rollout that trains nothing is left out; it cuts what is longer than its own limits, and marks it.",
     loader: "alidade.loaders.agent_lightning",
-    checked: "agentlightning 1.0.2",
+    proof: { how: "trainer", by: "agentlightning 1.0.2" },
   },
   options: noOptions,
   async *write(source, options, report) {

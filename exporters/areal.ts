@@ -17,7 +17,7 @@ export const areal = defineExporter({
     alignment: "B",
     rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `group_size`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row of mask 0. `versions` is null where a trained token's step is unknown, and the loader leaves it out then.",
     loader: "alidade.loaders.areal",
-    checked: "areal 1.0.4",
+    proof: { how: "trainer", by: "areal 1.0.4" },
   },
   options: z.strictObject({ group_size: groupSize }),
   async *write(source, options, report) {

@@ -23,7 +23,7 @@ export const atif = defineExporter({
     alignment: "D",
     rows: "One document a rollout, sub-agents embedded in it. Every delivered turn is a step; those that may be trained have `prompt_token_ids`, `completion_token_ids` and `logprobs`. What a later context repeats is marked `is_copied_context`. The reward is in `extra`.",
     loader: null,
-    checked: "harbor 0.25.0",
+    proof: { how: "trainer", by: "harbor 0.25.0" },
   },
   options: z.strictObject({ atif_version: z.enum(["1.8", "1.7"]).default("1.8").describe("which version of ATIF the documents say") }),
   async *write(source, options, report) {

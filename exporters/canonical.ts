@@ -13,7 +13,7 @@ export const canonical = defineExporter({
     alignment: "tree",
     rows: "One line for each trajectory, whatever it holds, every attempt of a rollout among them; nothing is padded, selected or refused.",
     loader: "alidade.rows",
-    checked: "its own reader",
+    proof: { how: "ours", by: "the reader in the Python package" },
   },
   options: noOptions,
   async *write(source, { cutOff, unmeasured }, report) {

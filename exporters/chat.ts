@@ -21,7 +21,7 @@ export const chat = defineExporter({
     alignment: "none",
     rows: "As many rows as a rollout has branches; `weight` says which turns a row teaches, each turn in one row only.",
     loader: null,
-    checked: "its documented fields",
+    proof: { how: "fields", by: "documented fields" },
   },
   options: z.strictObject({ min_reward: minReward }),
   async *write(source, { own, ...rules }, report) {

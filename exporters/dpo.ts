@@ -16,7 +16,7 @@ export const dpo = defineExporter({
     alignment: "none",
     rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts with different first prompts. A compacted rollout gives its conversation before the compaction.",
     loader: null,
-    checked: "its documented fields",
+    proof: { how: "fields", by: "documented fields" },
   },
   options: pairOptions,
   async *write(source, options, report) {

@@ -40,6 +40,8 @@ export type ExportOptions<Own = Record<string, unknown>> = Omit<SelectOptions, k
   own: Own;
 };
 
+export const proofs = ["trainer", "by_hand", "fields", "ours"] as const;
+
 export interface Exporter {
   readonly name: string;
   /** What one row is, in one line. */
@@ -64,8 +66,11 @@ export interface Exporter {
     rows: string;
     /** Module of the Python package (`clients/python`) that makes the trainer's own objects of the rows; null where the file is all. */
     loader: string | null;
-    /** The trainer version whose own code has read such a file, or that only its documented fields were followed. */
-    checked: string;
+    /**
+     * What shows that the trainer reads such a file. trainer: its own code of this version reads it in CI. by_hand: it was
+     * held against the trainer's source. fields: its documented fields were followed. ours: a reader of ours.
+     */
+    proof: { how: (typeof proofs)[number]; by: string };
   };
   /** Options that only this format has; they are flags of `alidade export`, underscores as hyphens. */
   readonly options: z.ZodObject;

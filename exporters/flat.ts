@@ -19,7 +19,7 @@ export const flat = defineExporter({
     alignment: "B",
     rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) where no row fits. Nothing is padded. Missing logprobs are null.",
     loader: "alidade.rows",
-    checked: "its own reader",
+    proof: { how: "ours", by: "the reader in the Python package" },
   },
   options: z.strictObject({ aggregation }),
   async *write(source, options, report) {

@@ -18,7 +18,7 @@ export const harbor = defineExporter({
     alignment: "D",
     rows: "One line a rollout with a detail for each of its branches, the main agent's first; readers that want one detail must refuse the others. Each turn is in one detail only, and all its sampled tokens are trained. A reward that was not measured is null.",
     loader: null,
-    checked: "harbor 0.25.0",
+    proof: { how: "trainer", by: "harbor 0.25.0" },
   },
   options: noOptions,
   async *write(source, options, report) {

@@ -95,7 +95,7 @@ export const exporterRegistry = registryOf<ExporterPlugIn, Exporter>({
   },
   made: (loaded) =>
     defineExporter({
-      docs: { alignment: "none", rows: "", loader: null, checked: "" },
+      docs: { alignment: "none", rows: "", loader: null, proof: { how: "ours", by: "" } },
       options: noOptions,
       ...loaded,
       write: (...how) => loaded.write(...how),

@@ -17,7 +17,7 @@ export const nemoRl = defineExporter({
     alignment: "D",
     rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do.",
     loader: "alidade.loaders.nemo_rl",
-    checked: "its own code of August 2026 (advantages, masks), by hand",
+    proof: { how: "by_hand", by: "its source of August 2026 (advantages, masks)" },
   },
   options: z.strictObject({ group_size: groupSize }),
   async *write(source, options, report) {

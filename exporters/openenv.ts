@@ -16,7 +16,7 @@ export const openenv = defineExporter({
     alignment: "D",
     rows: "One trace a rollout, with the calls that train something, branch after branch; a turn's prompt is what the engine saw. Nothing is padded. A reward that was not measured is null. TRL builds rows from the trace: set its fork threshold to 0, or it drops the end of a turn that was re-rendered.",
     loader: "alidade.loaders.openenv",
-    checked: "openenv 0.10.0",
+    proof: { how: "trainer", by: "openenv 0.10.0" },
   },
   options: noOptions,
   async *write(source, options, report) {

@@ -20,7 +20,7 @@ export const openrlhf = defineExporter({
     alignment: "B",
     rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `n_samples_per_prompt`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row without action ranges.",
     loader: "alidade.loaders.openrlhf",
-    checked: "openrlhf 0.11.2",
+    proof: { how: "trainer", by: "openrlhf 0.11.2" },
   },
   options: z.strictObject({ group_size: groupSize }),
   async *write(source, options, report) {

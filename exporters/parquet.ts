@@ -20,7 +20,7 @@ export const parquet = defineExporter({
     alignment: "B",
     rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) where no row fits. Nothing is padded. Missing logprobs are null.",
     loader: null,
-    checked: "pyarrow 26.0.1",
+    proof: { how: "trainer", by: "pyarrow 26.0.1" },
   },
   options: z.strictObject({ aggregation }),
   async *write(source, options, report) {

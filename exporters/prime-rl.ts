@@ -18,7 +18,7 @@ export const primeRl = defineExporter({
     alignment: "B",
     rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so a rollout without trained tokens still counts in the baseline. They are reward minus mean, as in prime-rl's GRPO. A row with advantage 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Each token has its temperature, so no temperature is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`).",
     loader: "alidade.loaders.prime_rl",
-    checked: "its own code of August 2026 (`prepare_batch`, loss), by hand",
+    proof: { how: "by_hand", by: "its source of August 2026 (`prepare_batch`, loss)" },
   },
   options: z.strictObject({
     advantage: advantageOption("dr_grpo"),

@@ -18,7 +18,7 @@ export const skyrl = defineExporter({
     alignment: "A",
     rows: "As many rows as a rollout has branches, one after the other; the last has `is_last_step` and the reward, so that SkyRL counts the rollout once. The loader refuses several rows unless `step_wise`. A rollout that trains nothing is a row of mask 0.",
     loader: "alidade.loaders.skyrl",
-    checked: "skyrl 0.4.0",
+    proof: { how: "trainer", by: "skyrl 0.4.0" },
   },
   options: noOptions,
   async *write(source, options, report) {

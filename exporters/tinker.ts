@@ -16,7 +16,7 @@ export const tinker = defineExporter({
     alignment: "C",
     rows: "A Datum for each branch of a rollout; the rollout's reward counts once in its group. Nothing is padded. A rollout that trains nothing is a Datum of mask 0.",
     loader: "alidade.loaders.tinker",
-    checked: "tinker 0.38.0, tinker-cookbook 0.6.1",
+    proof: { how: "trainer", by: "tinker 0.38.0, tinker-cookbook 0.6.1" },
   },
   options: noOptions,
   async *write(source, options, report) {

@@ -20,7 +20,7 @@ export const trlAsync = defineExporter({
     alignment: "B",
     rows: "As many rows as a rollout has branches, each with the rollout's advantage. No dummy rows: advantages are written, not computed from rows. `model_version` is the oldest step that sampled the row, by which TRL drops stale ones; a row of which it is unknown is left out with the reason `no_policy_step`.",
     loader: "alidade.loaders.trl",
-    checked: "trl 1.16.0",
+    proof: { how: "trainer", by: "trl 1.16.0" },
   },
   options: z.strictObject({
     advantage: advantageOption("grpo"),

@@ -24,7 +24,7 @@ export const trlDpo = defineExporter({
     alignment: "none",
     rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts whose first difference is a tool result. The ids are the sampled ones, or null where the two prompts had different tokens. TRL tokenises the messages itself unless the loader's trainer is used.",
     loader: "alidade.loaders.trl",
-    checked: "trl 1.16.0",
+    proof: { how: "trainer", by: "trl 1.16.0" },
   },
   options: pairOptions,
   async *write(source, options, report) {

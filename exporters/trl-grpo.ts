@@ -17,7 +17,7 @@ export const trlGrpo = defineExporter({
     alignment: "A",
     rows: "Exactly `--group-size` (TRL's `num_generations`) rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row of mask 0 with its reward; one that was not measured is a row of mask 0 with reward null, which TRL keeps out of the baseline.",
     loader: "alidade.loaders.trl",
-    checked: "trl 1.16.0",
+    proof: { how: "trainer", by: "trl 1.16.0" },
   },
   options: z.strictObject({ group_size: groupSize }),
   async *write(source, options, report) {

@@ -17,7 +17,7 @@ export const trlSft = defineExporter({
     alignment: "B",
     rows: "As many rows as a rollout has branches; each sampled token has a label in one row only. Without token ids use `chat`.",
     loader: null,
-    checked: "trl 1.16.0",
+    proof: { how: "trainer", by: "trl 1.16.0" },
   },
   options: z.strictObject({ min_reward: minReward }),
   async *write(source, options, report) {

@@ -22,7 +22,7 @@ export const verifiers = defineExporter({
     alignment: "E",
     rows: "One line a rollout, with all its branches. A rollout that trains nothing is a line with all masks false.",
     loader: null,
-    checked: "verifiers 0.4.0",
+    proof: { how: "trainer", by: "verifiers 0.4.0" },
   },
   options: noOptions,
   async *write(source, options, report) {

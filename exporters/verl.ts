@@ -23,7 +23,7 @@ export const verl = defineExporter({
     alignment: "A",
     rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0.",
     loader: "alidade.loaders.verl",
-    checked: "verl 0.9.1",
+    proof: { how: "trainer", by: "verl 0.9.1" },
   },
   options: z.strictObject({ aggregation }),
   async *write(source, options, report) {

@@ -6,7 +6,7 @@
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import type { Exporter } from "../../exporters/exporter.ts";
+import { type Exporter, proofs } from "../../exporters/exporter.ts";
 import { exporters } from "../../exporters/index.ts";
 
 export const path = fileURLToPath(new URL("../../exporters/README.md", import.meta.url));
@@ -40,7 +40,7 @@ export function exportersReadme(): string {
     "",
     'A loader is a module of the Python package of the checkout and of the npm package: `pip install ./clients/python`, or `pip install "$(npm root -g)/alidade/clients/python"`. It imports its trainer when it is called.',
     "",
-    row(["format", "a row is", "for", "alignment", "own options", "read by"]),
+    row(["format", "a row is", "for", "alignment", "own options", "shown by"]),
     row(["---", "---", "---", "---", "---", "---"]),
     ...exporters.map((one) =>
       row([
@@ -51,9 +51,13 @@ export function exportersReadme(): string {
         Object.keys(one.options.shape)
           .map((key) => `\`--${key.replaceAll("_", "-")}\``)
           .join(" ") || "-",
-        one.docs.checked,
+        shownBy(one),
       ]),
     ),
+    "",
+    "## What shows that they are read",
+    "",
+    ...proofs.map((how) => `* ${told[how]} (${namesOf(how).length}): ${namesOf(how).join(", ")}.`),
     "",
     "## Alignment",
     "",
@@ -63,6 +67,21 @@ export function exportersReadme(): string {
     "",
     ...exporters.flatMap(section),
   ].join("\n");
+}
+
+const told: Record<(typeof proofs)[number], string> = {
+  trainer: "**The trainer's own code** of the version in the table reads files of ours in CI (`test/interop/consumers`)",
+  by_hand: "**By hand**: what we write was held against the trainer's source, and no test runs that trainer",
+  fields: "**Documented fields** were followed, and no trainer has read such a file in a test",
+  ours: "**Ours**: the formats of Alidade itself",
+};
+
+function namesOf(how: (typeof proofs)[number]): string[] {
+  return exporters.filter(({ docs }) => docs.proof.how === how).map(({ name }) => `\`${name}\``);
+}
+
+function shownBy({ docs: { proof } }: Exporter): string {
+  return { trainer: proof.by, by_hand: `by hand: ${proof.by}`, fields: proof.by, ours: proof.by }[proof.how];
 }
 
 function section({ name, docs, extension, options, wholeGroups }: Exporter): string[] {
