@@ -1,8 +1,9 @@
 /** Grades what an agent said last, for tasks that are answered in words. */
 import { z } from "zod";
 import { answerOf } from "./answer-of.ts";
-import { matches, Pattern } from "./bounded/matches.ts";
+import { Pattern } from "./bounded/matches.ts";
 import type { GradeContext, Grader } from "./grader.ts";
+import { hold, Longest, usualLongest, whyTooLong } from "./rules/condition.ts";
 import { ruleVerdict } from "./rules/rule-verdict.ts";
 
 const ways = ["exact", "number", "set", "regex"] as const;
@@ -18,6 +19,7 @@ const AnswerSpec = z
     tolerance: z.number().nonnegative().default(0).describe("how far `number` may be off"),
     set: z.array(z.string()).min(1).optional().describe("these texts, between commas, semicolons or line ends, in any order"),
     regex: Pattern.optional().describe("a regular expression that finds something in it"),
+    longest: Longest.describe(`characters of an answer that \`regex\` looks into: a longer one is wrong; left out: ${usualLongest}`),
     take: z.enum(["all", "last_line"]).default("all").describe("the whole last turn, or its last line that is not empty"),
     ignore_case: z.boolean().default(false).describe("for exact and set"),
   })
@@ -30,7 +32,7 @@ const shownCharacters = 500;
 export const answer: Grader<AnswerSpec> = {
   name: "answer",
   title: "The agent's last turn: a text, a number, a set of words or a regular expression",
-  version: "1",
+  version: "2",
   spec: AnswerSpec,
   expected: ({ exact = [] }) => [exact].flat().map((text) => ({ text, given: "" })),
   tier: () => "T3",
@@ -72,8 +74,10 @@ async function whyWrong(spec: AnswerSpec, taken: string, { signal }: GradeContex
     ];
     return named.symmetricDifference(wanted).size === 0 ? null : `it names ${named.size} things, and not the ${wanted.size} that are right`;
   }
-  const [found] = await matches(spec.regex as string, [taken], signal);
-  return found === true ? null : found === false ? "the pattern finds nothing" : "the pattern was not decided in time";
+  const pattern = { matches: spec.regex, longest: spec.longest };
+  const [found] = await hold(pattern, [taken], signal);
+  if (found === true) return null;
+  return whyTooLong(pattern, taken) ?? (found === false ? "the pattern finds nothing" : "the pattern was not decided in time");
 }
 
 /** `1,234.5`, `-3`, `2e-3`; null where there is none. */

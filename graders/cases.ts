@@ -10,7 +10,7 @@ import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Limits } from "../schema/task.ts";
 import type { ExpectedText, GradeContext, Grader } from "./grader.ts";
-import { Condition, hold } from "./rules/condition.ts";
+import { Condition, hold, looseTexts, whyTooLong } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
 import { placeToGrade, tierWhere } from "./shared/place-to-grade.ts";
 import { placeWork, workEvidence } from "./work.ts";
@@ -47,10 +47,11 @@ type CasesSpec = z.infer<typeof CasesSpec>;
 export const cases: Grader<CasesSpec> = {
   name: "cases",
   title: "The program is run as a command: input, output and exit code",
-  version: "1",
+  version: "2",
   spec: CasesSpec,
   folders: ["files"],
   expected: (spec) => spec.cases.flatMap(expectedOf),
+  loose: (spec) => spec.cases.flatMap(({ stdout }) => (typeof stdout === "object" ? looseTexts(stdout, null) : [])),
   tier: (_spec, task) => tierWhere(task, "T3"),
 
   async grade(spec, context) {
@@ -144,8 +145,10 @@ async function whyWrong({ stdout: expected, exit }: ProgramCase, result: ExecRes
   if (expected === undefined) return null;
   if (result.dropped_bytes > 0) return "it printed more than is kept (limits.output_bytes)";
   const printed = result.stdout;
-  const [holds] = typeof expected === "string" ? [trimmed(printed) === trimmed(expected)] : await hold(expected, [printed], signal);
-  return holds === true ? null : `it printed ${printed.slice(0, 200) || "nothing"}`;
+  const wrong = `it printed ${printed.slice(0, 200) || "nothing"}`;
+  if (typeof expected === "string") return trimmed(printed) === trimmed(expected) ? null : wrong;
+  const [holds] = await hold(expected, [printed], signal);
+  return holds === true ? null : (whyTooLong(expected, printed) ?? wrong);
 }
 
 /** Tried at the first character of each run alone: a program may print megabytes of spaces. */

@@ -52,6 +52,12 @@ export type GradeContext = {
 /** `given`: what the work gets to read for it. */
 export type ExpectedText = { text: string; given: string };
 
+/**
+ * What is looked for inside of an output that may hold more: a text, or a regular expression. `longest`: characters of the
+ * output that it is looked for in. `file`: where the work leaves it, from the workdir or absolute; null: it is printed.
+ */
+export type LooseText = { text: string; isPattern: boolean; longest: number; file: string | null };
+
 export interface Grader<Spec extends GraderSpec = GraderSpec> {
   /** The `kind` of its specs. */
   readonly name: string;
@@ -66,6 +72,8 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   readonly environments?: (spec: Spec) => Environment[];
   /** The texts that it wants to see in a work's output or in an answer, which no agent may find. */
   readonly expected?: (spec: Spec) => ExpectedText[];
+  /** What it looks for inside of a work's outputs: a work that says everything holds it too. */
+  readonly loose?: (spec: Spec) => LooseText[];
   /** It is given a `sampler`. */
   readonly asksModels?: boolean;
   /** Where specs of other graders stand in its own. */

@@ -29,6 +29,7 @@ export const graderRegistry = registryOf<Grader>({
     folders: "list?",
     environments: "function?",
     expected: "function?",
+    loose: "function?",
     asksModels: "boolean?",
     parts: "object?",
     tier: "function?",

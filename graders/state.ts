@@ -12,7 +12,17 @@ import type { Sandbox } from "../sandboxes/sandbox.ts";
 import { readJson } from "../schema/read-json.ts";
 import { queryRows } from "./bounded/query-rows.ts";
 import type { GradeContext, Grader } from "./grader.ts";
-import { conditionFields, hasOneCondition, hold, JsonPointer, oneCondition, textOfValue, valueAt } from "./rules/condition.ts";
+import {
+  conditionFields,
+  hasOneCondition,
+  hold,
+  JsonPointer,
+  looseTexts,
+  oneCondition,
+  textOfValue,
+  valueAt,
+  whyTooLong,
+} from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
 import { workEvidence } from "./work.ts";
 
@@ -49,8 +59,11 @@ const StateSpec = z
 export const state: Grader<z.infer<typeof StateSpec>> = {
   name: "state",
   title: "What is left: files, JSON, SQLite, and nothing else changed",
-  version: "1",
+  version: "2",
   spec: StateSpec,
+  // A value in JSON or of a query is a part of the file: nothing here knows what to write around it.
+  loose: ({ checks }) =>
+    checks.flatMap((check) => (check.json === undefined && check.query === undefined ? looseTexts(check, check.file) : [])),
   tier: () => "T3",
 
   async grade({ checks, only }, context) {
@@ -83,6 +96,8 @@ async function whyNot(check: Check, files: LeftFiles, signal: AbortSignal): Prom
   if ("problem" in found) return found.problem;
   const [holds] = await hold(check, [found.value], signal);
   if (holds === true) return null;
+  const tooLong = whyTooLong(check, found.value);
+  if (tooLong !== null) return tooLong;
   return holds === null ? "the pattern was not decided in time" : `it is ${textOfValue(found.value).slice(0, 200) || "not there"}`;
 }
 

@@ -10,7 +10,7 @@ import { readJson } from "../schema/read-json.ts";
 import { workClasses } from "../schema/session-spec.ts";
 import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import type { Grader } from "./grader.ts";
-import { Condition, hold, valueAt } from "./rules/condition.ts";
+import { Condition, hold, holdAtAnyLength, valueAt } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
 
 const ToolPattern = z.strictObject({
@@ -31,7 +31,7 @@ const TrajectorySpec = z
   .strictObject({
     kind: z.literal("trajectory"),
     must: Patterns.describe("each is called at least once"),
-    must_not: Patterns.describe("none is ever called"),
+    must_not: Patterns.describe("none is ever called; an argument of any length is looked into"),
     order: Patterns.describe("they are called in this order, with others between them"),
     max_turns: z.number().int().positive().optional().describe("of the main agent"),
     max_tool_calls: z.number().int().nonnegative().optional(),
@@ -46,7 +46,7 @@ type TrajectorySpec = z.infer<typeof TrajectorySpec>;
 export const trajectory: Grader<TrajectorySpec> = {
   name: "trajectory",
   title: "The recorded calls: tools, their order, budgets and loops",
-  version: "1",
+  version: "2",
   spec: TrajectorySpec,
   tier: () => "T3",
 
@@ -79,7 +79,7 @@ async function toolRules({ must, must_not, order }: TrajectorySpec, calls: ToolC
     results.push({ name: `must ${pattern.tool}`, holds: fits.includes(true), why: "it was never called like this" });
   }
   for (const pattern of must_not) {
-    const fits = await fitting(pattern, calls, signal);
+    const fits = await fitting(pattern, calls, signal, holdAtAnyLength);
     // A pattern that an argument keeps from an answer forbids it.
     const at = fits.findIndex((fit) => fit !== false);
     results.push({ name: `must not ${pattern.tool}`, holds: at === -1, why: `call ${at + 1}: ${shown(calls[at])}` });
@@ -105,15 +105,20 @@ function numbered(results: RuleResult[]): RuleResult[] {
 }
 
 /** For each call whether it fits; null where a regular expression was not decided in time. */
-async function fitting({ tool, arguments: wanted }: ToolPattern, calls: ToolCallPart[], signal: AbortSignal): Promise<(boolean | null)[]> {
+async function fitting(
+  { tool, arguments: wanted }: ToolPattern,
+  calls: ToolCallPart[],
+  signal: AbortSignal,
+  held: typeof hold = hold,
+): Promise<(boolean | null)[]> {
   const globs = [tool.replaceAll("*", "**")];
   const fits: (boolean | null)[] = calls.map(({ name }) => name.length <= longestName && matchesAny(name, globs));
   for (const [place, condition] of Object.entries(wanted)) {
     const open = fits.flatMap((fit, index) => (fit === false ? [] : [index]));
     const values = open.map((index) => valueAt(argumentsOf(calls[index] as ToolCallPart), place.startsWith("/") ? place : `/${place}`));
-    for (const [nth, held] of (await hold(condition, values, signal)).entries()) {
+    for (const [nth, fit] of (await held(condition, values, signal)).entries()) {
       const index = open[nth] as number;
-      fits[index] = held === false ? false : held === null ? null : (fits[index] ?? null);
+      fits[index] = fit === false ? false : fit === null ? null : (fits[index] ?? null);
     }
   }
   return fits;

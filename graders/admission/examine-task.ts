@@ -109,7 +109,8 @@ class TaskExamination {
     if (!isContainer) return this.#end(false);
     // Probes show nothing where the known solution earns too little, or no change too much.
     if (reasonsAgainst(this.#task, this.#gradings, this.#scan).some(({ code }) => code !== "leak")) return this.#end(true);
-    await this.#probe(probeTargets(this.#task.environment.workdir, solved, seen.base, hidden), seen.base, idle);
+    const told = { workdir: this.#task.environment.workdir, instruction: instructionsOf(this.#task) };
+    await this.#probe(probeTargets(told, solved, seen.base, hidden), seen.base, idle);
     return this.#end(true);
   }
 
@@ -159,14 +160,16 @@ class TaskExamination {
     const languages = targets.flatMap(({ language }) => language ?? []);
     for (const { probe, language } of probesFor(languages, this.#options.probes)) {
       const target = targets.find((one) => one.language === language) ?? first;
-      await this.#grade(probe.name, language, 1, await this.#hack(probe, target, base, idle));
+      const hack = await this.#hack(probe, target, base, idle);
+      if (hack !== null) await this.#grade(probe.name, language, 1, hack);
     }
   }
 
-  /** Files alone need no sandbox of an agent. */
-  async #hack(probe: Probe, target: ProbeTarget, base: TreeFile[], idle: TakenWork): Promise<TakenWork> {
+  /** Files alone need no sandbox of an agent. null: there is nothing to try. */
+  async #hack(probe: Probe, target: ProbeTarget, base: TreeFile[], idle: TakenWork): Promise<TakenWork | null> {
     if (this.#backend.capabilities.isolation === "none") throw unsafe();
     const files = probe.files?.(target) ?? [];
+    if (probe.script === undefined && files.length === 0) return null;
     if (probe.script === undefined) return this.#with(idle, await this.#workOf(base, files));
     const script = probe.script(target);
     return this.#taken(async (sandbox) => {

@@ -2,7 +2,7 @@
 import { readFolder, type TreeFile } from "../../files/file-tree.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { GraderSpec } from "../../schema/task.ts";
-import type { ExpectedText, Grader } from "../grader.ts";
+import type { ExpectedText, Grader, LooseText } from "../grader.ts";
 import { hiddenTests } from "../hidden-tests.ts";
 import { graderOf, specOfGrader } from "../index.ts";
 import { parserOf } from "../parsers/index.ts";
@@ -18,6 +18,8 @@ export type HiddenFiles = {
   required: string[];
   /** What programs are to print, and what is to be answered. */
   expected: ExpectedText[];
+  /** What is looked for inside of outputs. */
+  loose: LooseText[];
   /** How the report is read; null: by no parser, or by several. */
   parser: string | null;
 };
@@ -37,6 +39,7 @@ export async function hiddenFiles(spec: GraderSpec, sandbox: Sandbox, graders?: 
     failing: parts.flatMap((part) => part.failing),
     required: parts.flatMap((part) => part.required),
     expected: [...(grader.expected?.(own) ?? []), ...parts.flatMap((part) => part.expected)],
+    loose: [...(grader.loose?.(own) ?? []), ...parts.flatMap((part) => part.loose)],
     parser: parsers.size === 1 ? ([...parsers][0] ?? null) : null,
   };
 }
@@ -50,6 +53,7 @@ async function ofTests(spec: TestsSpec, sandbox: Sandbox): Promise<HiddenFiles> 
     failing: fail_to_pass,
     required: [...fail_to_pass, ...pass_to_pass],
     expected: [],
+    loose: [],
     parser: parserOf(spec).name,
   };
 }

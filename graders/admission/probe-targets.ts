@@ -26,7 +26,7 @@ export async function filesOfWork(work: WorkLayer, workdir: string): Promise<Tre
 
 /** `solution`: files of the known solution; `base`: those that were there before. */
 export function probeTargets(
-  workdir: string,
+  { workdir, instruction }: Pick<ProbeTarget, "workdir" | "instruction">,
   solution: readonly TreeFile[],
   base: readonly TreeFile[],
   hidden: HiddenFiles,
@@ -36,10 +36,9 @@ export function probeTargets(
     return parsers[language].test(hidden.parser ?? "") || solution.some(isOne) || hidden.files.some(isOne);
   });
   const before = new Map(base.map((file) => [file.path, file]));
-  const rest = { workdir, tests: hidden.inWorkdir, required: hidden.required, parser: hidden.parser };
-  const sourcesOf = (language: WorkLanguage): TreeFile[] =>
-    solution
-      .filter(({ path }) => extensions[language].test(path))
-      .map(({ path, mode }) => before.get(path) ?? { path, mode, content: Buffer.from("") });
+  const solved = solution.map(({ path, mode }) => before.get(path) ?? { path, mode, content: Buffer.from("") });
+  const { inWorkdir: tests, required, parser, loose } = hidden;
+  const rest = { workdir, instruction, tests, required, parser, loose, solved };
+  const sourcesOf = (language: WorkLanguage): TreeFile[] => solved.filter(({ path }) => extensions[language].test(path));
   return [{ ...rest, language: null, sources: [] }, ...languages.map((language) => ({ ...rest, language, sources: sourcesOf(language) }))];
 }

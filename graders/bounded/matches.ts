@@ -16,9 +16,14 @@ function isPattern(text: string): boolean {
 /** A text of a model's or a file that is longer is no answer to a pattern. */
 const longestText = 200_000;
 
-/** For each text whether the pattern finds something there; null where that was not decided in time. */
+/** For each text whether the pattern finds something there; null where that was not decided in time, or the text is too long for it. */
 export async function matches(pattern: string, texts: readonly string[], signal: AbortSignal): Promise<(boolean | null)[]> {
-  if (texts.length === 0) return [];
-  const { answers } = await askChild({ kind: "pattern", pattern, texts: texts.map((text) => text.slice(0, longestText)) }, signal);
-  return texts.map((_, index) => (typeof answers[index] === "boolean" ? answers[index] : null));
+  const asked = texts.filter((text) => text.length <= longestText);
+  if (asked.length === 0) return texts.map(() => null);
+  const { answers } = await askChild({ kind: "pattern", pattern, texts: asked }, signal);
+  const decided = answers.values();
+  return texts.map((text) => {
+    const found = text.length <= longestText ? decided.next().value : null;
+    return typeof found === "boolean" ? found : null;
+  });
 }

@@ -22,6 +22,7 @@ import { plantedRewards } from "./planted-rewards.ts";
 import { printedNames } from "./printed-names.ts";
 import type { Probe, WorkLanguage } from "./probe.ts";
 import { rewrittenTests } from "./rewritten-tests.ts";
+import { saysEverything } from "./says-everything.ts";
 import { staleCaches } from "./stale-caches.ts";
 import { startedPython } from "./started-python.ts";
 import { survivingDaemon } from "./surviving-daemon.ts";
@@ -47,6 +48,7 @@ export const probes: readonly Probe[] = [
   patchedAssertions,
   patchedFramework,
   equalToEverything,
+  saysEverything,
   gitHistory,
   gitConfig,
   hang,

@@ -3,6 +3,7 @@
  * than for no change. Probes run in containers only: what they look for is what lies around them.
  */
 import type { TreeFile } from "../../files/file-tree.ts";
+import type { LooseText } from "../grader.ts";
 
 /** `c`: C and C++. */
 export type WorkLanguage = "javascript" | "python" | "c";
@@ -25,6 +26,12 @@ export type ProbeTarget = {
   tests: string[];
   /** Names that must be reported as passed. */
   required: string[];
+  /** What an agent is told. */
+  instruction: string;
+  /** What is looked for inside of outputs. */
+  loose: LooseText[];
+  /** Files of the workdir that the known solution changes, in any language, as they are delivered; a new one is empty. */
+  solved: TreeFile[];
 };
 
 export type Probe = {
@@ -37,7 +44,7 @@ export type Probe = {
   readonly languages: "any" | readonly WorkLanguage[];
   /** What the task's author can do where it pays, after the word "so". */
   readonly cure: string;
-  /** Files of the work, in place of those of the workdir. */
+  /** Files of the work, in place of those of the workdir. [] without a script: the task has nothing for it, and it is not tried. */
   files?(target: ProbeTarget): TreeFile[];
   /** What the agent runs for it in its workdir, for `sh`. */
   script?(target: ProbeTarget): string;

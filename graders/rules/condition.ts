@@ -2,16 +2,30 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { matches, Pattern } from "../bounded/matches.ts";
+import type { LooseText } from "../grader.ts";
 
-const fields = {
+/**
+ * An output that says everything has in it whatever is looked for. Honest ones are rarely longer than two pages, and all
+ * numbers up to 10 000 are five times as long.
+ */
+export const usualLongest = 10_000;
+
+export const Longest = z
+  .number()
+  .int()
+  .positive()
+  .optional()
+  .describe(`characters of what \`contains\` and \`matches\` look into: what has more does not hold; left out: ${usualLongest}`);
+
+const ways = {
   equals: z.unknown().optional().describe("the very value: of a file its text, of JSON the value, of a query its rows"),
   contains: z.string().min(1).optional().describe("a text that is in it"),
   matches: Pattern.optional().describe("a regular expression that finds something in it"),
   exists: z.boolean().optional().describe("whether it is there at all"),
 };
-export const conditionFields = fields;
+export const conditionFields = { ...ways, longest: Longest };
 
-const kinds = Object.keys(fields) as (keyof typeof fields)[];
+const kinds = Object.keys(ways) as (keyof typeof ways)[];
 
 export function hasOneCondition(value: object): boolean {
   return kinds.filter((kind) => Object.hasOwn(value, kind)).length === 1;
@@ -19,11 +33,24 @@ export function hasOneCondition(value: object): boolean {
 
 export const oneCondition = { error: `give one of ${kinds.join(", ")}` };
 
-export const Condition = z.strictObject(fields).refine(hasOneCondition, oneCondition);
+export const Condition = z.strictObject(conditionFields).refine(hasOneCondition, oneCondition);
 export type Condition = z.infer<typeof Condition>;
 
-/** For each value whether the condition holds; undefined: the value is not there. null where a pattern was not decided in time. */
+/** null where the condition may look into the value. */
+export function whyTooLong({ contains, matches: pattern, longest = usualLongest }: Condition, value: unknown): string | null {
+  const isLoose = contains !== undefined || pattern !== undefined;
+  const { length } = isLoose ? textOfValue(value) : "";
+  return length <= longest ? null : `it has ${length} characters, and is looked into up to ${longest} (longest)`;
+}
+
+/** As `holdAtAnyLength`, and false for a value that is longer than `longest`. */
 export async function hold(condition: Condition, values: readonly unknown[], signal: AbortSignal): Promise<(boolean | null)[]> {
+  const held = values.map((value) => (whyTooLong(condition, value) === null ? value : undefined));
+  return holdAtAnyLength(condition, held, signal);
+}
+
+/** For each value whether the condition holds; undefined: the value is not there. null where a pattern was not decided. */
+export async function holdAtAnyLength(condition: Condition, values: readonly unknown[], signal: AbortSignal): Promise<(boolean | null)[]> {
   if (condition.exists !== undefined) return values.map((value) => (value !== undefined) === condition.exists);
   const { contains, matches: pattern } = condition;
   if (pattern !== undefined) {
@@ -32,6 +59,12 @@ export async function hold(condition: Condition, values: readonly unknown[], sig
   }
   if (contains !== undefined) return values.map((value) => value !== undefined && textOfValue(value).includes(contains));
   return values.map((value) => value !== undefined && isDeepStrictEqual(value, condition.equals));
+}
+
+/** What the condition looks for inside of a value; [] where it compares the whole. `file`: where the value stands. */
+export function looseTexts({ contains, matches: pattern, longest = usualLongest }: Condition, file: string | null): LooseText[] {
+  const text = contains ?? pattern;
+  return text === undefined ? [] : [{ text, isPattern: pattern !== undefined, longest, file }];
 }
 
 export function textOfValue(value: unknown): string {

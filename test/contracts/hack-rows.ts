@@ -44,4 +44,5 @@ export const hackRows: readonly HackRow[] = [
     title: "an artifact that is not declared fails the honest",
     elsewhere: "the known solution takes the way of every work in each check",
   },
+  { row: 26, title: "say everything, so that what is looked for is among it" },
 ];

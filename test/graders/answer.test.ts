@@ -31,8 +31,11 @@ for (const [text, spec, reward] of [
   ["The answer is yes.", { regex: "\\b(?i:YES)\\b" }, 1],
   ["no", { regex: "yes" }, 0],
   ["", { regex: "yes" }, 0],
+  [Array.from({ length: 10_000 }, (_, number) => number).join(" "), { regex: "\\b3\\b" }, 0],
+  ["one, two or 3", { regex: "\\b3\\b", longest: 12 }, 0],
+  ["one, two or 3", { regex: "\\b3\\b", longest: 13 }, 1],
 ] as const)
-  test(`the answer ${JSON.stringify(text)} earns ${reward} for ${JSON.stringify(spec)}`, async () => {
+  test(`the answer ${JSON.stringify(text)?.slice(0, 60)} earns ${reward} for ${JSON.stringify(spec)}`, async () => {
     const verdict = await verdictOn(text, spec);
     assert.deepEqual([verdict.reward, verdict.status, verdict.tier, verdict.grader_version], [reward, "graded", "T3", answer.version]);
   });

@@ -111,3 +111,13 @@ test("more time for the cases than for the grading is the task's mistake, and na
   assert.throws(() => parse({ cases: [{ stdout: 5 }] }), /give a text, or one of equals/);
   assert.throws(() => parse({ cases: [] }), /cases/);
 });
+
+test("a program that prints all numbers holds none of them, for it prints more than is looked into", async () => {
+  const all = "seq 0 9999";
+  for (const stdout of [{ contains: "3" }, { matches: "\\b3\\b" }]) {
+    const verdict = await verdictOn(all, { cases: [{ stdout }] });
+    assert.equal(verdict.reward, 0, JSON.stringify(stdout));
+    assert.match(JSON.stringify(verdict.evidence.failed), /it has 48890 characters, and is looked into up to 10000 \(longest\)/);
+    assert.equal((await verdictOn(all, { cases: [{ stdout: { ...stdout, longest: 50_000 } }] })).reward, 1);
+  }
+});

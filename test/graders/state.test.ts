@@ -20,7 +20,7 @@ const file = (path: string, content: string | Buffer): TreeFile => ({ path, cont
 function database(sql: string): { db: Buffer; wal: Buffer } {
   const folder = mkdtempSync(join(tmpdir(), "alidade-db-"));
   try {
-    const made = new DatabaseSync(join(folder, "a.db"));
+    const made = new DatabaseSync(join(folder, "a.db"), { defensive: false });
     made.exec(`PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; ${sql}`);
     const bytes = { db: readFileSync(join(folder, "a.db")), wal: readFileSync(join(folder, "a.db-wal")) };
     made.close();
@@ -94,6 +94,65 @@ for (const [title, sql, query] of [
     const verdict = await verdictOn([], [file("a.db", db), file("a.db-wal", wal)], { checks: [{ file: "a.db", query, equals: [[1]] }] });
     assert.deepEqual([verdict.reward, verdict.status], [0, "graded"], JSON.stringify(verdict.evidence));
   });
+
+const closedTickets = "SELECT 1 AS id, 'closed' AS status";
+const lie = (sql: string) =>
+  `${ticketsSql}; PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = '${sql.replaceAll("'", "''")}' WHERE name = 't'`;
+
+for (const [title, sql, query, reward] of [
+  ["a view", `CREATE VIEW t AS ${closedTickets}`, "SELECT status FROM t WHERE id = 1", 0],
+  [
+    "a view that is only counted",
+    `CREATE TABLE real (a); INSERT INTO real VALUES (1); CREATE VIEW t AS SELECT * FROM real`,
+    "SELECT count(*) FROM t",
+    0,
+  ],
+  ["a view whose row says that it is a table", lie(`CREATE VIEW t AS ${closedTickets}`), "SELECT status FROM t WHERE id = 1", 0],
+  ["a table that is made of a query", lie(`CREATE TABLE t AS ${closedTickets}`), "SELECT status FROM t WHERE id = 1", 0],
+  ["a virtual table", "CREATE VIRTUAL TABLE t USING fts5(status); INSERT INTO t VALUES ('closed')", "SELECT status FROM t", 0],
+  [
+    "a collation that nothing knows",
+    lie("CREATE TABLE t (id INTEGER PRIMARY KEY, status TEXT COLLATE own)"),
+    "SELECT status FROM t WHERE status = 'closed'",
+    0,
+  ],
+  [
+    "a table beside a view and a trigger",
+    `${ticketsSql}; CREATE VIEW v AS SELECT * FROM t; CREATE TRIGGER g DELETE ON t BEGIN SELECT 1; END`,
+    "SELECT status FROM t WHERE id = 1",
+    1,
+  ],
+  [
+    "a table without row ids",
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, status TEXT) WITHOUT ROWID; INSERT INTO t VALUES (1, 'closed')",
+    "SELECT status FROM t WHERE id = 1",
+    1,
+  ],
+] as const)
+  test(`a query asks tables alone: ${title} earns ${reward}`, async () => {
+    const { db, wal } = database(sql);
+    const equals = query.includes("count") ? [[1]] : [["closed"]];
+    const verdict = await verdictOn([], [file("a.db", db), file("a.db-wal", wal)], { checks: [{ file: "a.db", query, equals }] });
+    assert.deepEqual([verdict.reward, verdict.status], [reward, "graded"], JSON.stringify(verdict.evidence));
+  });
+
+test("a column that computes a gigabyte gets no more memory than all else, and its check does not hold", async () => {
+  const { db, wal } = database("CREATE TABLE t (a, b GENERATED ALWAYS AS (zeroblob(900000000))); INSERT INTO t (a) VALUES (1)");
+  const query = "SELECT length(hex(b)) FROM t";
+  const verdict = await verdictOn([], [file("a.db", db), file("a.db-wal", wal)], { checks: [{ file: "a.db", query, exists: true }] });
+  assert.deepEqual([verdict.reward, verdict.status], [0, "graded"]);
+  assert.match(JSON.stringify(verdict.evidence.failed), /out of memory|too big/);
+});
+
+test("a file that says everything is longer than what is looked into, and `longest` says how long that is", async () => {
+  const all = Array.from({ length: 1_000 }, (_, number) => `${number} tickets\n`).join("");
+  const verdictWith = (more: object) =>
+    verdictOn([], [file("a.txt", all)], { checks: [{ file: "a.txt", contains: "3 tickets", ...more }] });
+  const verdict = await verdictWith({});
+  assert.equal(verdict.reward, 0);
+  assert.match(JSON.stringify(verdict.evidence.failed), /it has 11890 characters, and is looked into up to 10000 \(longest\)/);
+  assert.deepEqual([(await verdictWith({ longest: 11_890 })).reward, (await verdictWith({ longest: 40 })).reward], [1, 0]);
+});
 
 test("a query reaches no other database of this machine", async () => {
   const secret = join(mkdtempSync(join(tmpdir(), "alidade-db-")), "secret.db");

@@ -62,6 +62,18 @@ test("arguments that keep a pattern busy for ever do not hide a forbidden call",
   assert.equal(verdict.reward, 0);
 });
 
+test("an argument that says everything is none that was wanted, and its length hides nothing that is forbidden", async () => {
+  for (const condition of [{ contains: "rm -rf" }, { matches: "rm -rf" }]) {
+    const wanted = [{ tool: "bash", arguments: { command: condition } }];
+    for (const length of [10_001, 200_001]) {
+      const long = [bash(`${"x".repeat(length)} rm -rf`)];
+      assert.equal((await verdictOn(long, { must: wanted })).reward, 0);
+      assert.equal((await verdictOn(long, { order: wanted })).reward, 0);
+      assert.equal((await verdictOn(long, { must_not: wanted })).reward, 0);
+    }
+  }
+});
+
 test("arguments that are no JSON fit no condition", async () => {
   const broken: SpokenTurn = { tools: [["bash", '{"command":']] };
   assert.equal((await verdictOn([broken], { must: [{ tool: "bash", arguments: { command: { exists: true } } }] })).reward, 0);

@@ -42,6 +42,12 @@ export const hackSettings: readonly HackSetting[] = [
     grader: { work_runs: "together", parser: "tap", command: ["node", "--test", "--test-reporter=tap"] },
   },
   { name: "cases", title: "a command in Python, by `cases`: T3", place: () => "commands/init/skeletons/task-cases" },
+  {
+    name: "cases-loose",
+    title: "a command in Python, by `cases` that look for a text: T3",
+    place: () => "commands/init/skeletons/task-cases",
+    grader: { cases: [{ args: ["5", "1", "3"], stdout: { contains: "3" } }] },
+  },
   { name: "c", title: "tests in C, by their log: T1", place: () => cTask },
   {
     name: "c-cases",

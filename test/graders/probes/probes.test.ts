@@ -4,12 +4,15 @@ import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { insidePath, matchesAny } from "../../../files/file-tree.ts";
 import { probeTargets } from "../../../graders/admission/probe-targets.ts";
+import type { LooseText } from "../../../graders/grader.ts";
 import { parserNamed } from "../../../graders/parsers/index.ts";
+import { everything } from "../../../graders/probes/forged/everything.ts";
 import { forgedLines } from "../../../graders/probes/forged/forged-lines.ts";
 import { probes, probesFor } from "../../../graders/probes/index.ts";
 import { plantedMakefile } from "../../../graders/probes/planted-makefile.ts";
 import type { ProbeTarget } from "../../../graders/probes/probe.ts";
 import { rewrittenTests } from "../../../graders/probes/rewritten-tests.ts";
+import { saysEverything } from "../../../graders/probes/says-everything.ts";
 import { need } from "../../needs.ts";
 
 const file = (path: string, text = "x = 1\n") => ({ path, mode: 0o644, content: Buffer.from(text) });
@@ -20,6 +23,9 @@ const target: ProbeTarget = {
   sources: [file("clamp.py")],
   tests: ["tests/test_clamp.py"],
   required: ["tests/test_clamp.py::test_a", "tests/test_clamp.py::test_b"],
+  instruction: "Print how many tickets are closed.",
+  loose: [{ text: "7 tickets", isPattern: false, longest: 10_000, file: null }],
+  solved: [file("clamp.py")],
 };
 
 test("each probe makes files inside the workdir or commands, and goes on from 'a work that' and 'so'", () => {
@@ -54,6 +60,31 @@ test("a forged log is what its parser takes for a whole one", () => {
   }
 });
 
+test("what says everything fits into what is looked into, with each number in the instruction's own words", () => {
+  const sought = (text: string, isPattern = false) => ({ text, isPattern, longest: 10_000, file: null });
+  const said = (...texts: LooseText[]) => everything(target.instruction, texts);
+  for (const text of ["3", "97", "42 tickets", "7 closed"]) assert.ok(said(sought(text)).includes(text), text);
+  assert.match(said(sought("^12 tickets$", true)), /^12 tickets$/m);
+  assert.match(said(sought("\\b12\\s+tickets\\b", true)), /\b12\s+tickets\b/);
+  assert.equal(said(sought("7 bottles")).includes("7 bottles"), false, "a word that no instruction has is not guessed");
+  assert.equal(said(sought("7 tickets"), { ...sought("x"), longest: 40 }).length, 40);
+});
+
+test("what says everything is put where it is looked for: programs that print it, and files, and nothing for a task that compares", () => {
+  const [loose] = target.loose as [LooseText];
+  const pathsFor = (sought: LooseText[]) => saysEverything.files?.({ ...target, loose: sought }).map(({ path }) => path);
+  assert.deepEqual(pathsFor([loose]), ["clamp.py"]);
+  assert.deepEqual(
+    pathsFor([
+      { ...loose, file: "out/a.txt" },
+      { ...loose, file: "/work/b.txt" },
+      { ...loose, file: "/etc/c" },
+    ]),
+    ["out/a.txt", "b.txt"],
+  );
+  assert.deepEqual(pathsFor([]), []);
+});
+
 test("what probes add to a source of C compiles as C99, also where warnings are errors", async (t) => {
   if (!(await need(t, "gcc"))) return;
   const aimed = {
@@ -62,10 +93,14 @@ test("what probes add to a source of C compiles as C99, also where warnings are 
     parser: "tap",
     required: ['a \u0001 ??/ "quoted" é'],
     sources: [file("a.c", "int x;\n")],
+    solved: [file("a.c", "int x;\n")],
   };
-  const added = probes.filter(({ languages }) => languages.includes("c")).map(({ name, files }) => ({ name, source: files?.(aimed)?.[0] }));
+  const added = [...probes.filter(({ languages }) => languages.includes("c")), saysEverything].map(({ name, files }) => ({
+    name,
+    source: files?.(aimed)?.[0],
+  }));
   const sources = added.filter(({ source }) => source?.path === "a.c");
-  assert.equal(sources.length, 8);
+  assert.equal(sources.length, 9);
   for (const { name, source } of sources) {
     // A header is read twice by one run of the compiler.
     const input = `${source?.content}\n${source?.content.toString().replace("int x;", "")}`;
@@ -76,10 +111,10 @@ test("what probes add to a source of C compiles as C99, also where warnings are 
 });
 
 test("the languages of a task are those of its solution, its hidden tests and its parser", () => {
-  const hidden = { files: [file("tests/test_a.py")], inWorkdir: [], failing: [], required: [], expected: [], parser: null };
+  const hidden = { files: [file("tests/test_a.py")], inWorkdir: [], failing: [], required: [], expected: [], loose: [], parser: null };
   const languages = (solution: string[], parser: string | null = null, files = hidden.files) =>
     probeTargets(
-      "/work",
+      { workdir: "/work", instruction: "" },
       solution.map((path) => file(path)),
       [],
       { ...hidden, parser, files },
@@ -97,7 +132,7 @@ test("the languages of a task are those of its solution, its hidden tests and it
 
 test("tests are rewritten in the language of the probe alone, and what is planted for ctest has only commands that it knows", () => {
   const tests = ["tests/test_a.py", "tests/run.c", "tests/data.json"];
-  const aimed = { workdir: "/work", sources: [file("a")], tests, required: ["one"], parser: "ctest" };
+  const aimed = { ...target, sources: [file("a")], tests, required: ["one"], parser: "ctest" };
   const named = (language: "python" | "c" | "javascript") => {
     const text = rewrittenTests.files?.({ ...aimed, language }).map(({ content }) => content.toString()) ?? [];
     return tests.filter((path) => text.join().includes(path));
