@@ -5,7 +5,7 @@ import { engineRegistry } from "./engines/index.ts";
 import { NamedGraderServer } from "./graders/remote/grader-servers.ts";
 import { harnessRegistry } from "./harnesses/index.ts";
 import { isFile } from "./host/plug-ins.ts";
-import { Bounds, callsAtOnce, EngineRoute } from "./proxy/index.ts";
+import { Bounds, callsAtOnce, EngineRoute, resampleLost } from "./proxy/index.ts";
 import { EngineAddress } from "./sandboxes/engines/engine-connection.ts";
 import { backendRegistry } from "./sandboxes/index.ts";
 import { Policy } from "./schema/policy.ts";
@@ -43,6 +43,7 @@ const engineFields = {
   kind: plugIn(engineRegistry, "what server it is").default("vllm"),
   api_key_env: z.string().optional().describe("name of the variable that holds the server's key; the key itself never stands in a file"),
   calls_at_once: callsAtOnce,
+  resample_lost: resampleLost,
 };
 
 const NamedPolicy = Policy.extend({
@@ -77,7 +78,7 @@ export const Config = z.strictObject({
     .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, "two engines have the same name")
     .optional()
     .describe(
-      "several engines; each takes kind, key and calls_at_once from `engine` unless it has its own. An empty list: engines are added over the control listener",
+      "several engines; each takes kind, key, calls_at_once and resample_lost from `engine` unless it has its own. An empty list: engines are added over the control listener",
     ),
   routes: z.array(EngineRoute).default([]).describe("rules that choose the engines of a call; the first rule that fits decides"),
   pause_wait_seconds: z

@@ -70,18 +70,26 @@ export const sandboxFailures: readonly ErrorCode[] = [
 
 /**
  * A failure with a stable code. `status` is the HTTP status for a caller of the API; `param` names the field at fault;
- * `retryAfterSeconds` is the wait that the failing side asked for, or null.
+ * `retryAfterSeconds` is the wait that the failing side asked for, or null. `sampledNothing`: whether the engine's answer
+ * proves that it sampled nothing; null where no answer says it.
  */
 export class AlidadeError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly param: string | null;
   readonly retryAfterSeconds: number | null;
+  readonly sampledNothing: boolean | null;
 
   constructor(
     code: ErrorCode,
     message: string,
-    options: { cause?: unknown; status?: number | undefined; param?: string | null; retryAfterSeconds?: number | null } = {},
+    options: {
+      cause?: unknown;
+      status?: number | undefined;
+      param?: string | null;
+      retryAfterSeconds?: number | null;
+      sampledNothing?: boolean;
+    } = {},
   ) {
     super(bounded(message, maxMessage), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "AlidadeError";
@@ -89,6 +97,7 @@ export class AlidadeError extends Error {
     this.status = options.status ?? defaultStatus[code] ?? (errorCodes[code] === "user" ? 400 : 500);
     this.param = options.param == null ? null : bounded(options.param, maxParam);
     this.retryAfterSeconds = options.retryAfterSeconds ?? null;
+    this.sampledNothing = options.sampledNothing ?? null;
   }
 
   get owner(): ErrorOwner {

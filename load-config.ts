@@ -138,8 +138,9 @@ function mergeLayer(base: Record<string, unknown>, over: Record<string, unknown>
 function withSharedEngine(config: Record<string, unknown>): Record<string, unknown> {
   const { engine, engines } = config;
   if (!isPlain(engine) || !Array.isArray(engines)) return config;
-  const { kind, api_key_env, calls_at_once } = engine;
-  return { ...config, engines: engines.map((each: unknown) => (isPlain(each) ? merge({ kind, api_key_env, calls_at_once }, each) : each)) };
+  const { kind, api_key_env, calls_at_once, resample_lost } = engine;
+  const shared = { kind, api_key_env, calls_at_once, resample_lost };
+  return { ...config, engines: engines.map((each: unknown) => (isPlain(each) ? merge(shared, each) : each)) };
 }
 
 function merge(base: Record<string, unknown>, over: Record<string, unknown>): Record<string, unknown> {

@@ -43,6 +43,7 @@ async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSi
     models: wanted.models,
     engineVersion,
     callsAtOnce: wanted.calls_at_once,
+    resampleLost: wanted.resample_lost,
     policy: named && (policy as Policy),
     ...(wanted.purpose && { purpose: wanted.purpose }),
   };

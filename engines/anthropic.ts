@@ -51,7 +51,6 @@ class AnthropicEngine implements Engine {
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
     refusePromptIds(this.name, request);
     const body = toBody(request);
-    const { made } = this.#connections;
     let began = false;
     try {
       const stream = await (await this.#sdk()).messages.create(body, { signal });
@@ -63,7 +62,7 @@ class AnthropicEngine implements Engine {
       signal.throwIfAborted();
       yield turn.end(this.baseUrl);
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, { began, kept: this.#connections.made === made });
+      throw hostedFailure(error, this.baseUrl, signal, began);
     }
   }
 

@@ -70,7 +70,6 @@ class GoogleEngine implements Engine {
     // The SDK's stream has no way to leave it early but the signal.
     const left = new AbortController();
     const abortSignal = AbortSignal.any([signal, left.signal]);
-    const { made } = this.#connections;
     let began = false;
     try {
       const stream = await (await this.#sdk()).models.generateContentStream({
@@ -85,7 +84,7 @@ class GoogleEngine implements Engine {
       signal.throwIfAborted();
       yield turn.end(this.baseUrl);
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, { began, kept: this.#connections.made === made });
+      throw hostedFailure(error, this.baseUrl, signal, began);
     } finally {
       left.abort();
     }

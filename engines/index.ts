@@ -30,4 +30,5 @@ export type {
 } from "./engine.ts";
 export { type GgufScorer, llamaCppPackage, openGguf } from "./gguf-scorer.ts";
 export { whyNoEngineUrl } from "./http/engine-url.ts";
+export { LostAnswer } from "./http/lost-answer.ts";
 export { keepSecret } from "./secrets/secrets.ts";

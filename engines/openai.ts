@@ -68,7 +68,6 @@ class OpenAiEngine implements Engine {
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
     refusePromptIds(this.name, request);
     const body = this.#body(request);
-    const { made } = this.#connections;
     let began = false;
     try {
       const stream = await (await this.#sdk()).chat.completions.create(body, { signal });
@@ -80,7 +79,7 @@ class OpenAiEngine implements Engine {
       signal.throwIfAborted();
       yield* turn.end(this.baseUrl);
     } catch (error) {
-      throw hostedFailure(error, this.baseUrl, signal, { began, kept: this.#connections.made === made });
+      throw hostedFailure(error, this.baseUrl, signal, began);
     }
   }
 

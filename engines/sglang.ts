@@ -23,6 +23,7 @@ import type {
 import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
 import { Id, replyEvents, SglangReply } from "./sglang/reply.ts";
+import { sglangSampledNothing } from "./sglang/sampled-nothing.ts";
 import { toGenerateSampling, toSglangSampling } from "./sglang/sampling.ts";
 
 /** A server that computes a whole answer may miss the closed connection. The abort request tells it; its failure is ignored. */
@@ -42,7 +43,7 @@ class SglangEngine implements Engine {
   #wording = plainWording;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
-    this.#client = new EngineClient(options);
+    this.#client = new EngineClient({ ...options, sampledNothing: sglangSampledNothing });
   }
 
   get baseUrl(): string {
@@ -179,8 +180,8 @@ class SglangEngine implements Engine {
 
   async #abortRequest(rid: string): Promise<void> {
     try {
-      const { body } = await this.#client.send("POST", "/abort_request", { rid }, AbortSignal.timeout(abortRequestMs));
-      await body.dump();
+      const { response } = await this.#client.send("POST", "/abort_request", { rid }, AbortSignal.timeout(abortRequestMs));
+      await response.text();
     } catch {
       // The connection is closed, which says the same.
     }

@@ -31,6 +31,7 @@ import { gauge } from "./http/metrics.ts";
 import { pulled } from "./http/pulled.ts";
 import { ChunkReader } from "./vllm/chunks.ts";
 import { Logprob, ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest } from "./vllm/probe.ts";
+import { vllmSampledNothing } from "./vllm/sampled-nothing.ts";
 
 export const vllm: EngineKind = {
   name: "vllm",
@@ -69,7 +70,7 @@ class VllmEngine implements Engine {
   #maxModelLen: number | null = null;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
-    this.#client = new EngineClient(options);
+    this.#client = new EngineClient({ ...options, sampledNothing: vllmSampledNothing });
   }
 
   get baseUrl(): string {
@@ -307,13 +308,13 @@ class VllmEngine implements Engine {
   }
 
   async #probeOnce(body: Record<string, unknown>, signal: AbortSignal): Promise<VllmProbe> {
-    const response = await this.#client.send("POST", "/v1/chat/completions", body, signal, "probe");
-    if (response.statusCode !== 200) {
-      const refusal = this.#client.refusal(response.statusCode, await response.body.text().catch(messageOf));
+    const { status, response } = await this.#client.send("POST", "/v1/chat/completions", body, signal, "probe");
+    if (status !== 200) {
+      const refusal = this.#client.refusal(status, await response.text().catch(messageOf));
       if (refusal.code !== "request_invalid") throw refusal;
       return refused(refusal.message);
     }
-    return toProbed(readJson(await response.body.text()));
+    return toProbed(readJson(await response.text()));
   }
 }
 

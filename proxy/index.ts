@@ -3,8 +3,8 @@ export { failureText, HarnessProxy, type ProxyOptions } from "./harness-proxy.ts
 export { Bounds } from "./http/bounds.ts";
 export { readTlsFiles, type TlsPair } from "./http/tls-files.ts";
 export { assertRoutes, assertServed, strayRoutes } from "./pool/assert-served.ts";
-export { callsAtOnce } from "./pool/calls-at-once.ts";
 export type { EngineState } from "./pool/canary.ts";
+export { callsAtOnce, resampleLost } from "./pool/engine-options.ts";
 export type { EngineSpec } from "./pool/engine-slot.ts";
 export { EngineRoute } from "./pool/routes.ts";
 export { toErrorRecord } from "./session/error-record.ts";

@@ -6,6 +6,7 @@ import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../schema/traje
 import { countBy } from "./count-by.ts";
 import type { CallHistory } from "./log/call-history.ts";
 import type { Lost } from "./log/damage.ts";
+import { resampledTries } from "./log/uncounted.ts";
 import { type Accountable, countTokens } from "./rows/token-account.ts";
 import { defaultTrainer, hasChoice, toJudge } from "./trained/why-untrained.ts";
 
@@ -29,7 +30,7 @@ export function measureFidelity({ histories, trajectory, lost, alidade_version }
     causes: countBy(calls, (call) => call.cause),
     outcomes: countBy(calls, (call) => call.outcome),
     continuity: countBy(calls, ({ continuity }) => (continuity?.mode === "rendered" ? continuity.cause : (continuity?.mode ?? null))),
-    resampled: countResampled(histories),
+    resampled: histories.reduce((sum, history) => sum + resampledTries(history), 0),
     damaged: lost,
     policy_versions: policyVersions(calls),
     policy_checks: countBy(calls, ({ policy }) => policy.check),
@@ -53,13 +54,6 @@ export function countFidelity(trajectory: Accountable & Pick<Trajectory, "messag
     uncounted,
     logprob_coverage: sampled === 0 ? null : withLogprob / sampled,
   };
-}
-
-/** Tries that had begun to sample and were followed by another one: a silent resampling would bias the policy. */
-function countResampled(histories: CallHistory[]): number {
-  let resampled = 0;
-  for (const { tries } of histories) for (const each of tries.slice(0, -1)) if (each.first_token !== null) resampled++;
-  return resampled;
 }
 
 function policyVersions(calls: CallRecord[]): string[] {

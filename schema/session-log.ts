@@ -156,8 +156,14 @@ export const Tried = z.strictObject({
   role_mapping: RoleMapping,
   started: Time,
   first_token: Time.nullable(),
+  /** The engine's; null where it gave no answer. */
   status: z.number().int().nullable(),
   error: ErrorRecord.nullable(),
+  /**
+   * Of a try that failed: false where nothing can have been sampled for it (no byte left, or the engine's answer proves
+   * it). Absent: it did not fail, or an older release wrote it.
+   */
+  may_have_sampled: z.boolean().optional(),
 });
 
 export const LogprobSemantics = z.strictObject({

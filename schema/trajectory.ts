@@ -72,7 +72,13 @@ export const CallRecord = z.strictObject({
   fingerprints: EngineFingerprints.nullable().default(null),
   engine_model: z.string().nullable(),
   tries: z.array(
-    z.strictObject({ try: z.number().int(), engine: z.string(), status: z.number().int().nullable(), error: ErrorRecord.nullable() }),
+    z.strictObject({
+      try: z.number().int(),
+      engine: z.string(),
+      status: z.number().int().nullable(),
+      error: ErrorRecord.nullable(),
+      may_have_sampled: z.boolean().optional(),
+    }),
   ),
   finish_reason: FinishReason.nullable(),
   stop: z.union([z.string(), z.number()]).nullable(),
@@ -148,7 +154,7 @@ export const Fidelity = z.strictObject({
   outcomes: z.record(z.string(), z.number().int()),
   /** Calls of a session with continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: z.record(z.string(), z.number().int()).default({}),
-  /** Tries that began after an earlier try had already sampled: always 0, because a started sample is never thrown away. */
+  /** Tries that another one followed though the engine may have sampled for them: 0 unless `resample_lost` is set. */
   resampled: z.number().int(),
   /** Damaged lines of the session's log. For a call that is lost whole, `sampled_tokens` counts the tokens that are known to be lost. */
   damaged: z

@@ -6,24 +6,20 @@ import { Agent, fetch as undiciFetch } from "undici";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import type { Sampling } from "../../schema/message.ts";
 import type { EngineFacts, SampleRequest } from "../engine.ts";
+import { LostAnswer } from "../http/lost-answer.ts";
 import { refusal } from "../http/refusal.ts";
 import { retryAfterSeconds } from "../http/retry-after.ts";
+import { sampledNothing } from "../http/sampled-nothing.ts";
 
 /** SDKs end a request after ten minutes; ours end by their signal alone. The largest delay that a timer takes. */
 export const noTimeoutMs = 2_147_483_647;
 
 /**
  * The connections of one hosted engine. Node's own fetch gives up after five minutes without a byte, and a model may think
- * for longer. The connections also show whether a request was sent on a kept connection that the server had already closed.
+ * for longer.
  */
 export class HostedConnections {
   readonly #agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connections: null });
-  /** Connections made so far: a request that failed without a new one was sent on a kept one. */
-  made = 0;
-
-  constructor() {
-    this.#agent.on("connect", () => this.made++);
-  }
 
   /** For the SDKs, which take any fetch; the two types differ in names only. */
   readonly fetch = ((input: string, init: object) =>
@@ -34,8 +30,8 @@ export class HostedConnections {
   }
 }
 
-/** The request was not sent: no server listens there. */
-const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
+/** The request was not sent: there was no connection. */
+const notSent = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
 
 export function hostedFacts(engine: string, baseUrl: string, models: string[], roles: Record<string, string>): EngineFacts {
   return {
@@ -60,33 +56,32 @@ export function refusePromptIds(engine: string, request: SampleRequest): void {
     throw new AlidadeError("request_invalid", `${engine} takes messages only, and no prompt ids`, { param: "prompt_ids" });
 }
 
-/**
- * What an SDK threw, as ours. `stage`: the answer had begun, or the request went out on a kept connection. Throws nothing;
- * an abort stays what the signal says.
- */
-export function hostedFailure(
-  error: unknown,
-  baseUrl: string,
-  signal: AbortSignal,
-  stage: { began?: boolean; kept?: boolean } = {},
-): unknown {
+/** What an SDK threw, as ours. `began`: the answer had begun. Throws nothing; an abort stays what the signal says. */
+export function hostedFailure(error: unknown, baseUrl: string, signal: AbortSignal, began = false): unknown {
   if (signal.aborted) return signal.reason;
   if (error instanceof AlidadeError) return error;
   const status = statusOf(error);
   const errorText = messageOf(error).slice(0, 2_000);
-  if (stage.began)
+  if (began)
     return new AlidadeError("engine_error", `the engine at ${baseUrl} broke off in the middle of an answer: ${errorText}`, {
       cause: error,
     });
-  if (status !== null) return refusal(baseUrl, status, errorText, `${errorText} ${codeOf(error) ?? ""}`, error, comeBackAfter(error));
+  if (status !== null)
+    return refusal({
+      baseUrl,
+      status,
+      errorText,
+      body: `${errorText} ${codeOf(error) ?? ""}`,
+      cause: error,
+      retryAfterSeconds: comeBackAfter(error),
+      sampledNothing: sampledNothing(status, errorText),
+    });
   const reason = innermostCode(error);
-  if (stage.kept || (reason !== null && notSent.has(reason)))
-    return new AlidadeError("engine_unreachable", `cannot reach the engine at ${baseUrl}: ${reason ?? errorText}. Is engine.url right?`, {
+  if (reason !== null && notSent.has(reason))
+    return new AlidadeError("engine_unreachable", `cannot reach the engine at ${baseUrl}: ${reason}. Is engine.url right?`, {
       cause: error,
     });
-  return new AlidadeError("engine_error", `the engine at ${baseUrl} closed the connection without an answer: ${reason ?? errorText}`, {
-    cause: error,
-  });
+  return new LostAnswer(baseUrl, reason ?? errorText, error);
 }
 
 /**

@@ -3,25 +3,31 @@
  * failures named by what the server can have seen of the request.
  */
 import type { IncomingHttpHeaders } from "node:http";
-import { Agent, type Dispatcher, request as httpRequest } from "undici";
+import { Agent } from "undici";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { readJson, tryJson } from "../../schema/read-json.ts";
+import { LostAnswer } from "./lost-answer.ts";
 import { refusal } from "./refusal.ts";
 import { retryAfterSeconds } from "./retry-after.ts";
+import { type SampledNothing, sampledNothing } from "./sampled-nothing.ts";
 import { StreamedResponse } from "./streamed-response.ts";
 
-/** uvicorn closes an idle connection after 5 s; leaving it at 4 s means that we never send into a closed one. */
-const idleSocketMs = 4_000;
+/**
+ * Idle connections are closed well before the server closes them: uvicorn (vLLM, SGLang) and llama-server do so after 5 s,
+ * and a request that meets such a close may have been sampled. undici's own timer is late by up to a second, and it reads a
+ * kept connection once more before it writes.
+ */
+const idleSocketMs = 2_000;
 /** The length that is kept of an error body. */
 const maxErrorBytes = 64 * 1024;
 /** 128 k sampled tokens, each in a chunk of its own with its logprob, are about 50 MB; a server that sends five times that is none. */
 const maxAnswerBytes = 256 * 1024 * 1024;
 
-/** Several connections may have been kept, and all of them closed by now. */
-const maxTries = 4;
+/** A question without side effects is asked once more where its connection went away. */
+const maxTries = 2;
 
-export type EngineClientOptions = { baseUrl: string; apiKey: string | null };
+export type EngineClientOptions = { baseUrl: string; apiKey: string | null; sampledNothing?: SampledNothing };
 
 export class EngineClient {
   /** Without a trailing slash and without `/v1`. */
@@ -38,80 +44,49 @@ export class EngineClient {
     connections: null,
     maxResponseSize: maxAnswerBytes,
   });
-  /** Connections made so far: a request that failed without a new one was sent on a reused socket. */
-  #connects = 0;
+  readonly #sampledNothing: SampledNothing;
 
   constructor(options: EngineClientOptions) {
     this.baseUrl = options.baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "");
     const { origin, pathname } = new URL(this.baseUrl);
     [this.#origin, this.#prefix] = [origin, pathname.replace(/\/$/, "")];
     this.#apiKey = options.apiKey;
-    this.#agent.on("connect", () => this.#connects++);
+    this.#sampledNothing = options.sampledNothing ?? sampledNothing;
   }
 
   /** A body of JSON. Throws `engine_unreachable`, and the server's refusal typed. */
-  async json(method: "GET" | "POST", path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
-    const response = await this.send(method, path, body, signal);
-    if (response.statusCode !== 200) throw this.refusal(response.statusCode, await response.body.text().catch(messageOf), response.headers);
-    return readJson(await response.body.text());
+  async json(method: Method, path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
+    const { status, response } = await this.send(method, path, body, signal);
+    if (status !== 200) throw this.refusal(status, await response.text(maxErrorBytes).catch(messageOf), response.headers);
+    return readJson(await response.text());
   }
 
   /**
-   * Sends a request without side effects and returns the answer of any status. It is repeated where a kept connection
-   * closed at that moment. Throws `engine_unreachable` or `engine_error` without an answer.
+   * Sends a request without side effects and returns the answer of any status. It is sent once more where the connection
+   * went away without a byte. Throws `engine_unreachable` or `engine_error` without an answer.
    */
-  async send(
-    method: "GET" | "POST",
-    path: string,
-    body: unknown,
-    signal: AbortSignal,
-    requestId: string | null = null,
-  ): Promise<Dispatcher.ResponseData> {
+  async send(method: Method, path: string, body: unknown, signal: AbortSignal, requestId: string | null = null): Promise<Answer> {
     for (let tries = 1; ; tries++) {
-      const connects = this.#connects;
       try {
-        return await httpRequest(this.baseUrl + path, {
-          method,
-          headers: this.#headers(body !== undefined, requestId),
-          body: body === undefined ? null : JSON.stringify(body),
-          signal,
-          dispatcher: this.#agent,
-        });
+        return await this.#ask(method, path, body, signal, requestId);
       } catch (error) {
-        if (signal.aborted) throw error;
-        const notSeen = this.#connects === connects;
-        if (!notSeen || !wasClosed(error) || tries === maxTries) throw this.#noAnswer(path, error, notSeen);
+        if (!(error instanceof LostAnswer) || tries === maxTries) throw error;
       }
     }
   }
 
   /** A POST without a body; its status is the answer. Throws as `send`. */
   async command(path: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
-    const response = await this.send("POST", path, undefined, signal);
-    return { status: response.statusCode, text: await response.body.text() };
+    const { status, response } = await this.send("POST", path, undefined, signal);
+    return { status, text: await response.text() };
   }
 
   /**
    * Sends a request and reads the answer as a stream, once the server has accepted it. `body`: JSON, or its bytes. Throws
-   * the server's refusal.
+   * the server's refusal, `engine_unreachable` where the request cannot have left, and a LostAnswer.
    */
   async open(path: string, body: unknown, signal: AbortSignal, requestId: string): Promise<StreamedResponse> {
-    const connects = this.#connects;
-    const response = new StreamedResponse(signal);
-    const headers = this.#headers(true, requestId);
-    this.#agent.dispatch(
-      {
-        origin: this.#origin,
-        path: this.#prefix + path,
-        method: "POST",
-        headers,
-        body: Buffer.isBuffer(body) ? body : JSON.stringify(body),
-      },
-      response,
-    );
-    const status = await response.status.catch((error: unknown) => {
-      throw signal.aborted ? error : this.#noAnswer(path, error, this.#connects === connects);
-    });
+    const { status, response } = await this.#ask("POST", path, body, signal, requestId);
     if (status !== 200) throw this.refusal(status, await response.text(maxErrorBytes).catch(messageOf), response.headers);
     return response;
   }
@@ -119,7 +94,14 @@ export class EngineClient {
   /** The server's own refusal, typed by its status and its words, with its word on when to come back. */
   refusal(status: number, body: string, headers: IncomingHttpHeaders = {}): AlidadeError {
     const text = body.slice(0, maxErrorBytes);
-    return refusal(this.baseUrl, status, errorTextOf(text), text, undefined, retryAfterSeconds(headers["retry-after"]));
+    return refusal({
+      baseUrl: this.baseUrl,
+      status,
+      errorText: errorTextOf(text),
+      body: text,
+      retryAfterSeconds: retryAfterSeconds(headers["retry-after"]),
+      sampledNothing: this.#sampledNothing(status, text),
+    });
   }
 
   /** Names what broke in the middle of an answer; an abort and what has a name already stay what they are. */
@@ -134,6 +116,27 @@ export class EngineClient {
     await this.#agent.destroy();
   }
 
+  /** Throws `engine_unreachable` where no byte of the request can have left, and a LostAnswer where one may have. */
+  async #ask(method: Method, path: string, body: unknown, signal: AbortSignal, requestId: string | null): Promise<Answer> {
+    const response = new StreamedResponse(signal);
+    const headers = this.#headers(body !== undefined, requestId);
+    const content = body === undefined || Buffer.isBuffer(body) ? (body ?? null) : JSON.stringify(body);
+    this.#agent.dispatch({ origin: this.#origin, path: this.#prefix + path, method, headers, body: content }, response);
+    const status = await response.status.catch((error: unknown) => {
+      if (signal.aborted) throw error;
+      throw response.isSent ? new LostAnswer(this.baseUrl + path, messageOf(error), error) : this.#unreachable(path, error);
+    });
+    return { status, response };
+  }
+
+  #unreachable(path: string, error: unknown): AlidadeError {
+    return new AlidadeError(
+      "engine_unreachable",
+      `cannot reach the engine at ${this.baseUrl}${path}: ${messageOf(error)}. Is it running, and is --engine its URL?`,
+      { cause: error },
+    );
+  }
+
   #headers(hasBody: boolean, requestId: string | null): Record<string, string> {
     return {
       ...(hasBody && { "content-type": "application/json" }),
@@ -141,31 +144,10 @@ export class EngineClient {
       ...(this.#apiKey && { authorization: `Bearer ${this.#apiKey}` }),
     };
   }
-
-  /**
-   * `notSeen`: the server has not seen the request, because no connection was made or the kept socket was already closed.
-   * On a fresh connection it may have seen it.
-   */
-  #noAnswer(path: string, error: unknown, notSeen: boolean): AlidadeError {
-    if (notSeen)
-      return new AlidadeError(
-        "engine_unreachable",
-        `cannot reach the engine at ${this.baseUrl}${path}: ${messageOf(error)}. Is it running, and is --engine its URL?`,
-        { cause: error },
-      );
-    return new AlidadeError(
-      "engine_error",
-      `the engine at ${this.baseUrl}${path} closed the connection without an answer: ${messageOf(error)}`,
-      { cause: error },
-    );
-  }
 }
 
-/** A connection that was there has gone, as against one that was never made. */
-function wasClosed(error: unknown): boolean {
-  const { code, syscall } = error as NodeJS.ErrnoException;
-  return code === "UND_ERR_SOCKET" || ((code === "ECONNRESET" || code === "EPIPE") && syscall !== "connect");
-}
+type Method = "GET" | "POST";
+type Answer = { status: number; response: StreamedResponse };
 
 /** The message of an error body: `{error: {message}}` (OpenAI's shape), `{message}` (SGLang's), `{detail}` (FastAPI's), or the text. */
 function errorTextOf(text: string): string {

@@ -3,9 +3,9 @@ import type { EngineClient } from "./engine-client.ts";
 
 /** null where the server has no such page or no such number. */
 export async function gauge(client: EngineClient, name: string, signal: AbortSignal): Promise<number | null> {
-  const { statusCode, body } = await client.send("GET", "/metrics", undefined, signal);
-  const text = await body.text();
-  if (statusCode !== 200) return null;
+  const { status, response } = await client.send("GET", "/metrics", undefined, signal);
+  const text = await response.text();
+  if (status !== 200) return null;
   const values = text.split("\n").flatMap((line) => {
     const [, found, value] = /^([\w:]+)(?:\{.*\})?\s+(\S+)/.exec(line) ?? [];
     return found === name && value !== undefined ? [Number(value)] : [];

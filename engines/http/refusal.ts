@@ -5,29 +5,32 @@ import { AlidadeError } from "../../errors.ts";
 const overflow =
   /context length|context window|context size|exceed_context_size|context_length_exceeded|max_model_len|max_seq_len|prompt is too long|token count .*exceeds/i;
 
-/**
- * `errorText` is the server's own sentence; `body` is all that it sent, for codes beside the sentence; `retryAfterSeconds`
- * is the wait that it asked for.
- */
-export function refusal(
-  baseUrl: string,
-  status: number,
-  errorText: string,
-  body: string = errorText,
-  cause?: unknown,
-  retryAfterSeconds: number | null = null,
-): AlidadeError {
+type RefusedAnswer = {
+  baseUrl: string;
+  status: number;
+  /** The server's own sentence. */
+  errorText: string;
+  /** All that it sent, for codes beside the sentence. Absent: the sentence is all. */
+  body?: string;
+  cause?: unknown;
+  /** The wait that it asked for. */
+  retryAfterSeconds?: number | null;
+  /** Whether the answer proves that nothing was sampled. */
+  sampledNothing: boolean;
+};
+
+export function refusal({ baseUrl, status, errorText, body = errorText, ...options }: RefusedAnswer): AlidadeError {
   if ((status === 400 || status === 413) && overflow.test(body))
-    return new AlidadeError("context_length_exceeded", errorText, { status: 400, cause });
+    return new AlidadeError("context_length_exceeded", errorText, { ...options, status: 400 });
   const message = `the engine at ${baseUrl} answered ${status}: ${errorText}`;
   if (status === 401 || status === 403)
     return new AlidadeError("engine_error", `${message} (engine.api_key_env names the variable that holds its key)`, {
+      ...options,
       status: 502,
-      cause,
     });
-  if (status === 404 && /model/i.test(errorText)) return new AlidadeError("model_unknown", message, { cause });
-  if (status === 400 || status === 413 || status === 422) return new AlidadeError("request_invalid", message, { status: 400, cause });
+  if (status === 404 && /model/i.test(errorText)) return new AlidadeError("model_unknown", message, options);
+  if (status === 400 || status === 413 || status === 422) return new AlidadeError("request_invalid", message, { ...options, status: 400 });
   // Anthropic's 529 is "overloaded", which is what 503 says elsewhere.
   const busy = status === 429 ? 429 : status === 503 || status === 529 ? 503 : 502;
-  return new AlidadeError("engine_error", message, { status: busy, cause, retryAfterSeconds });
+  return new AlidadeError("engine_error", message, { ...options, status: busy });
 }

@@ -18,6 +18,8 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
   readonly status: Promise<number>;
   /** Empty until the status is there. */
   headers: IncomingHttpHeaders = {};
+  /** False until a connection is there and the request is handed to it: as long as that no byte can have left. */
+  isSent = false;
   readonly #signal: AbortSignal;
   #controller: Dispatcher.DispatchController | null = null;
   #started: (status: number) => void = () => undefined;
@@ -79,6 +81,7 @@ export class StreamedResponse implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
+    this.isSent = this.#failure === null;
     if (this.#failure) controller.abort(toError(this.#failure.error));
   }
 

@@ -83,7 +83,8 @@ export class ChunkReader {
   /** A grammar that does not compile is refused behind a 200, as the first thing that the stream says. */
   #failure(error: unknown): AlidadeError {
     const { code, message } = isFields(error) ? error : {};
-    if (!this.hasBegun && isNatural(code) && code >= 400 && code < 500 && isString(message)) return refusal(this.#baseUrl, code, message);
+    if (!this.hasBegun && isNatural(code) && code >= 400 && code < 500 && isString(message))
+      return refusal({ baseUrl: this.#baseUrl, status: code, errorText: message, sampledNothing: true });
     return new AlidadeError(
       "engine_error",
       `the engine at ${this.#baseUrl} failed in the middle of an answer: ${JSON.stringify(error).slice(0, 500)}`,

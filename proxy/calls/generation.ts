@@ -5,8 +5,8 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { SampleEvent, SampleRequest } from "../../engines/index.ts";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { LostAnswer, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
+import { AlidadeError, asAlidadeError, type ErrorCode } from "../../errors.ts";
 import type { CallFinished, Tried } from "../../schema/session-log.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease, OpenPause } from "../pool/engine-lease.ts";
@@ -21,7 +21,7 @@ import { type LiveEvent, Sample, type SampleResult } from "./sample.ts";
 const abandonedAfterMs = 60_000;
 /**
  * A second try happens only after faults that cannot depend on the sample, and at most twice: a retry after sampling would
- * bias the samples.
+ * bias the samples. `resample_lost` of an engine takes that bias, and the record counts it.
  */
 const maxTries = 3;
 /** An engine that is full has room again when one of its answers is done, which takes seconds as often as not. */
@@ -172,7 +172,11 @@ export class Generation {
       pool.leave(lease, failure);
       avoid.add(lease.slot);
       this.wasRefused ||= failure !== null;
-      if (!failure || !mayTryAgain(failure, tried, tries.length) || !(await this.#worthWaiting(failure, tries.length, avoid)))
+      if (
+        !failure ||
+        !mayTryAgain(failure, tried, tries.length, lease.slot.resampleLost) ||
+        !(await this.#worthWaiting(failure, tries.length, avoid))
+      )
         return { ...sample.result(failure, tries), ...policyOf(lease), served: { slot: lease.slot, model: lease.model } };
     }
   }
@@ -200,11 +204,13 @@ export class Generation {
   ): Promise<{ sample: Sample; failure: AlidadeError | null }> {
     const sample = new Sample(lease, request, this.#engines.bases);
     let failure: AlidadeError | null = null;
+    let isAsked = false;
     try {
       assertTakes(lease, request);
       const ids = sample.continues(await continued?.(lease, this.#abort.signal));
       const toSample = { ...request, ...ids, model: lease.model, cache_salt: lease.cacheSalt };
       const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
+      isAsked = true;
       if (lease.engine.sampleInto) await lease.engine.sampleInto(toSample, this.#abort.signal, take);
       else for await (const event of lease.engine.sample(toSample, this.#abort.signal)) take([event]);
     } catch (error) {
@@ -213,8 +219,10 @@ export class Generation {
     failure ??= sample.complaint();
     tried.time = Date.now();
     tried.error = failure && toErrorRecord(failure);
-    if (failure && tried.status === null)
-      tried.status = this.#abort.signal.aborted || failure.code === "engine_unreachable" ? null : failure.status;
+    if (failure) {
+      tried.may_have_sampled = isAsked && mayHaveSampled(failure, tried);
+      tried.status ??= this.#abort.signal.aborted || hasNoAnswer(failure) ? null : failure.status;
+    }
     return { sample, failure };
   }
 
@@ -295,13 +303,27 @@ function policyOf({ policyNow, hasChangedPolicy, sampledBeforeHold }: EngineLeas
   };
 }
 
+/** No status came from the engine. */
+function hasNoAnswer(failure: AlidadeError): boolean {
+  return failure.code === "engine_unreachable" || failure instanceof LostAnswer;
+}
+
+/** Codes of what is refused before anything is sampled, by the adapter or by the server, unless its answer says otherwise. */
+const neverSampled: readonly ErrorCode[] = ["engine_unreachable", "request_invalid", "context_length_exceeded", "model_unknown"];
+
+/** Unless something proves that nothing was sampled, it may have been. */
+function mayHaveSampled(failure: AlidadeError, { status }: Tried): boolean {
+  return status !== null || !(failure.sampledNothing ?? neverSampled.includes(failure.code));
+}
+
 /** Only what happened before the engine took the request, and cannot have anything to do with what it would sample. */
-function mayTryAgain(failure: AlidadeError, tried: Tried, count: number): boolean {
+function mayTryAgain(failure: AlidadeError, tried: Tried, count: number, resampleLost: boolean): boolean {
   if (count >= maxTries || tried.first_token !== null) return false;
+  if (tried.may_have_sampled === true) return resampleLost && failure instanceof LostAnswer;
   return failure.code === "engine_unreachable" || (failure.code === "engine_error" && (tried.status === 429 || tried.status === 503));
 }
 
-/** The wait that the engine asked for, else a growing one. After a closed kept connection the next try starts at once. */
+/** The wait that the engine asked for, else a growing one. Where no connection was made the next try starts at once. */
 function beforeNextTryMs(failure: AlidadeError, tries: number): number {
   if (failure.retryAfterSeconds !== null) return failure.retryAfterSeconds * 1000;
   return failure.code === "engine_unreachable" && tries === 1 ? 0 : firstWaitMs * 2 ** (tries - 1);

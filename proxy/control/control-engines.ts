@@ -3,7 +3,7 @@ import { z } from "zod";
 import { engineNamed, whyNoEngineUrl } from "../../engines/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { Policy } from "../../schema/policy.ts";
-import { callsAtOnce } from "../pool/calls-at-once.ts";
+import { callsAtOnce, resampleLost } from "../pool/engine-options.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 import type { Controlled } from "./controlled.ts";
 import { engineVersion, PauseBody, PolicyBody, Seconds, weightsVersion } from "./fence-bodies.ts";
@@ -31,6 +31,7 @@ const AddEngine = z.strictObject({
       "train: it serves the policy, and is refused where nothing can be trained on what it returns; eval, live: a model beside it, of which nothing is ever trained",
     ),
   calls_at_once: callsAtOnce,
+  resample_lost: resampleLost,
   replace: z.boolean().default(false).describe("takes the place of the engine of this name, which ends what it has begun"),
 });
 
@@ -110,11 +111,11 @@ export function engineRoutes({ pool, fences }: Controlled): ListenerRoute[] {
 }
 
 async function addEngine(pool: EnginePool, asked: z.infer<typeof AddEngine>, signal: AbortSignal): Promise<object> {
-  const { url, kind, api_key_env, engine_version: engineVersion, calls_at_once, replace, ...spec } = asked;
+  const { url, kind, api_key_env, engine_version: engineVersion, calls_at_once, resample_lost, replace, ...spec } = asked;
   const engine = engineNamed(kind).create({ baseUrl: url, apiKey: keyOf(api_key_env) });
   try {
     const options = { owned: true, forTraining: spec.purpose === "train", replace, signal };
-    const slot = await pool.add({ ...spec, engine, engineVersion, callsAtOnce: calls_at_once }, options);
+    const slot = await pool.add({ ...spec, engine, engineVersion, callsAtOnce: calls_at_once, resampleLost: resample_lost }, options);
     return slot.describe();
   } catch (error) {
     await engine.close();

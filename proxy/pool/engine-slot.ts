@@ -23,6 +23,8 @@ export type EngineSpec = {
   purpose?: Purpose;
   /** Calls that it takes at once, from all nodes together; more wait. null (absent): any number. */
   callsAtOnce?: number | null | undefined;
+  /** Ask again where an answer was lost that may have been sampled. Absent: such a call fails. */
+  resampleLost?: boolean | undefined;
 };
 
 /** Why calls wait instead of being sampled. `fence`: who shut it. `why`: `weightUpdate`, or what else, for a sentence. */
@@ -67,6 +69,7 @@ export class EngineSlot {
   lastLease = 0;
   readonly inFlight = new Set<RunningCall>();
   readonly callsAtOnce: number | null;
+  readonly resampleLost: boolean;
   /** Calls that wait for a place at it. */
   waiting = 0;
   #places: number | null;
@@ -84,6 +87,7 @@ export class EngineSlot {
     this.isOwned = isOwned;
     this.callsAtOnce = spec.callsAtOnce ?? null;
     this.#places = this.callsAtOnce;
+    this.resampleLost = spec.resampleLost ?? false;
   }
 
   /** Calls that this process may have at it; null: any number. */
@@ -166,6 +170,7 @@ export class EngineSlot {
       waiting: this.waiting,
       calls_at_once: this.callsAtOnce,
       places: this.places,
+      resample_lost: this.resampleLost,
       health: this.breaker.isOpen ? "unhealthy" : "ok",
       draining: this.isDraining,
       paused: this.gate,

@@ -13,6 +13,10 @@ export const callOutcomes = {
 export const uncountedReasons = {
   lost_in_flight: { what: "The proxy was killed while the engine sampled; nothing of the call is in any count.", cure: null },
   broken_off: { what: "The answer broke off or was stopped; what the engine had sampled and not sent is in no count.", cure: null },
+  resampled: {
+    what: "The answer to an earlier try was lost and the engine was asked again; what it had sampled then is in no count.",
+    cure: "find out what closes the connections between proxy and engine; without `resample_lost` such a call fails",
+  },
   not_counted: {
     what: "The engine gave neither token ids nor a count.",
     cure: "`alidade doctor` says what the engine gives",

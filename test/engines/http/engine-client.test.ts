@@ -1,9 +1,14 @@
-/** What an engine can have seen of a request that got no answer: on a kept connection nothing, on a fresh one all of it. */
+/** What an engine can have seen of a request that got no answer: nothing without a connection, all of it with one, kept or fresh. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { EngineClient } from "../../../engines/http/engine-client.ts";
+import { LostAnswer } from "../../../engines/http/lost-answer.ts";
+import { type SampledNothing, sampledNothing } from "../../../engines/http/sampled-nothing.ts";
+import { sglangSampledNothing } from "../../../engines/sglang/sampled-nothing.ts";
+import { vllmSampledNothing } from "../../../engines/vllm/sampled-nothing.ts";
 import { AlidadeError } from "../../../errors.ts";
 import { quietPort } from "../../quiet-port.ts";
 
@@ -60,14 +65,60 @@ async function kept(t: TestContext, answers: boolean[]): Promise<EngineClient> {
   return client;
 }
 
-test("a kept connection that closes without a byte: the engine was not reached by what it would sample, and the caller is told", async (t) => {
-  const client = await kept(t, [false, false]);
-  const codes = [];
-  for (let call = 0; call < 2; call++) codes.push(await client.open("/x", {}, signal, "id").catch((error: AlidadeError) => error.code));
-  assert.deepEqual(codes, ["engine_unreachable", "engine_error"], "the one after it goes out on a fresh connection");
+test("a kept connection that closes without a byte: the engine may have sampled, whatever other calls connect meanwhile", async (t) => {
+  const client = await kept(t, [false, true]);
+  const [lost, other] = await Promise.allSettled([client.open("/x", {}, signal, "id"), client.open("/x", {}, signal, "id")]);
+  const failed = [lost, other].flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+  assert.equal(failed.length, 1);
+  assert.ok(failed[0] instanceof LostAnswer, String(failed[0]));
+  assert.equal(failed[0].code, "engine_error");
 });
 
-test("a kept connection that closes without a byte: a question is asked again on a fresh one, and once there", async (t) => {
+test("a connection that closes without a byte: a question is asked again, and once", async (t) => {
   assert.deepEqual(await (await kept(t, [false, true])).json("POST", "/x", {}, signal), {});
   await assert.rejects((await kept(t, [false, false, true])).json("POST", "/x", {}, signal), { code: "engine_error" });
+});
+
+test("a kept connection that the server has closed meanwhile is not used: the request goes out on a new one", async (t) => {
+  const server = createServer((_, outgoing) => void outgoing.end("{}"));
+  const sockets: Socket[] = [];
+  server.on("connection", (socket) => void sockets.push(socket));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const client = new EngineClient({ baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, apiKey: null });
+  t.after(async () => {
+    await client.close();
+    server.close();
+  });
+  for (let call = 0; call < 20; call++) {
+    assert.equal(await (await client.open("/x", {}, signal, "id")).text(), "{}");
+    // The close is on its way when the next request is made.
+    sockets.at(-1)?.destroy();
+    await once(sockets.at(-1) as Socket, "close");
+  }
+  assert.equal(sockets.length, 20);
+});
+
+test("which answers prove that nothing was sampled: a refusal does, a failure of the server or of a gateway does not", () => {
+  const own = (code: unknown): string => JSON.stringify({ error: { message: "boom", type: "InternalServerError", param: null, code } });
+  const cases: [SampledNothing, number, string, boolean][] = [
+    [sampledNothing, 400, "bad", true],
+    [sampledNothing, 429, "full", true],
+    [sampledNothing, 503, "full", true],
+    [sampledNothing, 529, "overloaded", true],
+    [sampledNothing, 408, "late", false],
+    [sampledNothing, 500, own(500), false],
+    [sampledNothing, 502, "<html>", false],
+    [sampledNothing, 504, "<html>", false],
+    [vllmSampledNothing, 500, own(500), true],
+    [vllmSampledNothing, 500, own("500"), false],
+    [vllmSampledNothing, 500, "<html>", false],
+    [vllmSampledNothing, 502, own(502), false],
+    [vllmSampledNothing, 503, "", true],
+    [sglangSampledNothing, 400, '{"message":"The input is too long"}', true],
+    [sglangSampledNothing, 400, '{"message":"invalid stop_regex \'(\': missing )"}', false],
+    [sglangSampledNothing, 503, '{"message":"The request queue is full."}', true],
+    [sglangSampledNothing, 503, '{"message":"Request running timeout reached."}', false],
+    [sglangSampledNothing, 500, own(500), false],
+  ];
+  for (const [proves, status, text, expected] of cases) assert.equal(proves(status, text), expected, `${status} ${text}`);
 });

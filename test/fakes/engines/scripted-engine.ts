@@ -129,7 +129,7 @@ export class ScriptedEngine implements AsyncDisposable {
   /** A server of before the summer of 2026 renders the messages, whatever ids it is given, and says nothing. */
   takesPromptIds = true;
   models = ["scripted"];
-  readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing));
+  readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing).catch(() => outgoing.destroy()));
   readonly #script: (request: WireRequest, index: number) => ScriptedReply;
 
   private constructor(script: (request: WireRequest, index: number) => ScriptedReply) {

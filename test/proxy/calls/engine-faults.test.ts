@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { dialects } from "../../../dialects/index.ts";
+import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];
@@ -57,26 +59,60 @@ test("a full engine is tried again at most twice before the first byte, and each
   assert.equal((await client.trajectory()).fidelity.resampled, 0);
 });
 
-test("a kept connection that closes without a byte was closed before: the call is sent again, and both attempts are on the record", async () => {
+test("a connection that closes without a byte may have cost a sample: the call fails, and what it sampled is unknown", async () => {
   await using at = await proxyAt((_, index) => (index === 1 ? { isSilent: true } : { text: "ok" }));
   const client = await at.open({ purpose: "train" });
   await client.say(hi);
-  assert.equal((await client.say([{ role: "user", content: "again" }])).content, "ok");
-  assert.equal(at.engine.requests.length, 3);
-  const tries = (await client.entries()).filter((entry) => entry.type === "tried").slice(1);
+  assert.equal((await client.chat({ messages: [{ role: "user", content: "again" }] })).status, 502);
+  assert.equal(at.engine.requests.length, 2, "it is not asked again");
+  const { calls, fidelity } = await client.trajectory();
   assert.deepEqual(
-    tries.map((one) => [one.try, one.status, one.error?.code]),
+    calls.map(({ outcome, uncounted, tries }) => [outcome, uncounted, tries[0]?.status, tries[0]?.may_have_sampled]),
     [
-      [1, null, "engine_unreachable"],
+      ["delivered", null, 200, undefined],
+      ["failed", "broken_off", null, true],
+    ],
+  );
+  assert.deepEqual([fidelity.uncounted, fidelity.resampled], [{ broken_off: 1 }, 0]);
+});
+
+test("with resample_lost a lost answer is asked for again, and counted as resampled", async () => {
+  const script = (index: number): ScriptedReply => (index === 1 ? { isSilent: true } : { text: "ok" });
+  await using at = await enginesAt((_, request, index) => (request.probe ? {} : script(index)), { a: { resampleLost: true } });
+  const client = await at.open({ purpose: "train" });
+  await client.say(hi);
+  assert.equal((await client.say([{ role: "user", content: "again" }])).content, "ok");
+  const { calls, fidelity } = await client.trajectory();
+  assert.deepEqual(
+    calls.map(({ outcome, uncounted }) => [outcome, uncounted]),
+    [
+      ["delivered", null],
+      ["delivered", "resampled"],
+    ],
+  );
+  assert.deepEqual(
+    calls[1]?.tries.map((one) => [one.try, one.status, one.may_have_sampled]),
+    [
+      [1, null, true],
       [2, 200, undefined],
     ],
   );
+  assert.deepEqual([fidelity.uncounted, fidelity.resampled], [{ resampled: 1 }, 1]);
+  assert.equal(fidelity.trainable_tokens, 2 * ("ok".length + 1), "the sample that came is trained all the same");
+  assert.deepEqual(at.told, []);
+});
+
+test("an engine that is gone is asked again without a mark: no byte of the call can have left", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const client = await at.open({ purpose: "train" });
+  await at.engine[Symbol.asyncDispose]();
+  assert.equal((await client.chat({ messages: hi })).status, 503);
   const { calls, fidelity } = await client.trajectory();
   assert.deepEqual(
-    calls.map((call) => call.outcome),
-    ["delivered", "delivered"],
+    calls[0]?.tries.map((one) => [one.error?.code, one.may_have_sampled]),
+    [1, 2, 3].map(() => ["engine_unreachable", false]),
   );
-  assert.equal(fidelity.trainable_tokens, 2 * ("ok".length + 1));
+  assert.deepEqual([fidelity.uncounted, fidelity.resampled], [{}, 0]);
 });
 
 test("a call without ids, without logprobs or with a missing one is left out of training with its reason", async () => {

@@ -13,7 +13,8 @@ const cases: [string, ScriptedReply, string | null, number | null][] = [
   ["an answer that breaks off", { text: "whole", cutAfter: 3 }, "broken_off", 3],
   ["an answer that breaks off before its first token", { text: "whole", cutAfter: 0 }, "broken_off", 0],
   ["an answer that the engine aborts and counts", { text: "whole", quirk: "abort" }, null, 6],
-  ["a failure of the server, which may lie behind a sample", { refuse: { status: 500, message: "boom" } }, "broken_off", null],
+  ["a failure that vLLM answers instead of a stream", { refuse: { status: 500, message: "boom" } }, null, null],
+  ["a failure of a gateway, which may lie behind a sample", { refuse: { status: 502, message: "boom" } }, "broken_off", null],
   ["a refusal of the request", { refuse: { status: 400, message: "no" } }, null, null],
   ["a full engine", { refuse: { status: 429, message: "full", retryAfter: "60" } }, null, null],
 ];
