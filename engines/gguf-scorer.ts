@@ -4,6 +4,7 @@
  * engines that sample, so that a bug of theirs cannot hide in both.
  */
 import { AlidadeError, messageOf } from "../errors.ts";
+import { installCommand } from "../host/install-command.ts";
 import { loadOptional } from "../host/optional-package.ts";
 
 export type GgufScorer = AsyncDisposable & {
@@ -69,7 +70,7 @@ function logprobOf(answer: NextLogits | undefined, token: number): number | null
 }
 
 async function load(from: string): Promise<Library> {
-  const missing = `scoring a GGUF file needs node-llama-cpp, which is not installed here: npm install ${llamaCppPackage} (--omit=optional and the package of your platform, such as @node-llama-cpp/linux-x64, save 600 MB)`;
+  const missing = `scoring a GGUF file needs node-llama-cpp, which is not installed here: ${installCommand([llamaCppPackage])} (--omit=optional and the package of your platform, such as @node-llama-cpp/linux-x64, save 600 MB)`;
   return (await loadOptional("node-llama-cpp", { missing, param: "gguf", from })) as Library;
 }
 

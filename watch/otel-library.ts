@@ -1,4 +1,5 @@
 /** OpenTelemetry's own packages, which the user installs where spans are asked for: optional peer dependencies. */
+import { installCommand } from "../host/install-command.ts";
 import { loadOptional } from "../host/optional-package.ts";
 
 /** The releases that the tests run with. */
@@ -50,7 +51,7 @@ export type OtelSpan = {
 
 /** Throws `config_invalid` with the command that installs them. `from`: where the user stands. */
 export async function loadOtel(from?: string): Promise<OtelLibrary> {
-  const missing = `spans need OpenTelemetry's packages, which are not installed here: npm install ${otelPackages.join(" ")} (with -g beside a global alidade)`;
+  const missing = `spans need OpenTelemetry's packages, which are not installed here: ${installCommand(otelPackages)}`;
   const load = (name: string) => loadOptional(`@opentelemetry/${name}`, { missing, param: "otel", ...(from !== undefined && { from }) });
   const parts = [await load("sdk-trace"), await load("resources"), await load("exporter-trace-otlp-http")];
   return Object.assign({}, ...parts) as OtelLibrary;

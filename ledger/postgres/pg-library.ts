@@ -1,4 +1,5 @@
 /** node-postgres, which the user installs where a ledger is named by `postgres://`: an optional peer dependency. */
+import { installCommand } from "../../host/install-command.ts";
 import { loadOptional } from "../../host/optional-package.ts";
 import type { DatabaseRow } from "../database-row.ts";
 
@@ -26,7 +27,7 @@ export type PgPoolClient = PgClient & { release(destroy?: boolean): void };
 
 /** Throws `config_invalid` with the command that installs it. `from`: where the user stands. */
 export async function loadPg(from: string = process.cwd()): Promise<PgLibrary> {
-  const missing = `a ledger in Postgres needs the package pg, which is not installed here: npm install ${pgPackage} (with -g beside a global alidade)`;
+  const missing = `a ledger in Postgres needs the package pg, which is not installed here: ${installCommand([pgPackage])}`;
   const { default: library } = await loadOptional("pg", { missing, param: "ledger", from });
   return library as PgLibrary;
 }

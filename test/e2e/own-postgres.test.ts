@@ -138,6 +138,6 @@ test("without the package the command that installs it is said", async () => {
   const { code, stderr } = await cli(["postgres", "--folder", join(scratch, "none"), ...(isRoot ? ["--user", "daemon"] : [])]);
   assert.equal(code, 2);
   const { peerDependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
-  const [, name = "", pinned] = /needs the package (\S+), .*: npm install \S+@(\S+) /.exec(stderr) ?? [];
+  const [, name = "", pinned] = /needs the package (\S+), .*: npm install .*@(\S+)$/m.exec(stderr) ?? [];
   assert.ok(name in peerDependencies && peerDependencies[name] === pinned, stderr);
 });

