@@ -69,6 +69,7 @@ export function toHeardNode({ name, report }: DatabaseRow): HeardNode {
 export type SetRows = {
   set: DatabaseRow;
   isOver: boolean;
+  isCancelling: boolean;
   admission: SetState["admission"];
   /** `state`, `n`. */
   results: DatabaseRow[];
@@ -83,7 +84,18 @@ export type SetRows = {
   expired: SetState["expired"];
 };
 
-export function toSetState({ set, isOver, admission, results, open, groups, failures, consumers, expired }: SetRows): SetState {
+export function toSetState({
+  set,
+  isOver,
+  isCancelling,
+  admission,
+  results,
+  open,
+  groups,
+  failures,
+  consumers,
+  expired,
+}: SetRows): SetState {
   const over = new Map(results.map(counted("state")));
   const waiting = new Map(open.map(counted("state")));
   const ages = new Map(open.map(({ state, age }) => [String(state), Number(age)]));
@@ -94,6 +106,7 @@ export function toSetState({ set, isOver, admission, results, open, groups, fail
     spec: specOf(set),
     is_drained: Boolean(set.is_drained),
     is_over: isOver,
+    is_cancelling: isCancelling,
     admission,
     rollouts: {
       held: (waiting.get("held") ?? 0) + (waiting.get("later") ?? 0),

@@ -48,8 +48,18 @@ export interface Ledger extends AsyncDisposable {
    * a group's key and for a drained set, 400 for a place beyond the group.
    */
   submit(set: string, parts: GroupPart[]): Promise<Submitted>;
-  /** Those that are not over end as `cancelled` at once; returns how many. An attempt that still runs is fenced. Throws `not_found`. */
+  /**
+   * Those that are not over end as `cancelled`; returns how many. None of them is claimed any more. A thousand are over when it
+   * returns, those that run first, and their attempts are fenced; the others end with `endMore`. Throws `not_found`.
+   */
   cancel(what: CancelOrder, reason: string): Promise<number>;
+  /**
+   * Goes on with what ends in parts: a cancel, a group that is stopped or was joined late, the groups of a set that is drained. Returns
+   * how many ended; 0 when no more is to end, or another process is at it. What a process leaves that dies is found again.
+   */
+  endMore(): Promise<number>;
+  /** Grows when there is more for `endMore`. */
+  readonly ending: Waitable;
   /** Nothing more will come of the set: it is drained, no rollout is open, and each result can be read by now. Throws `not_found`. */
   isOver(set: string): Promise<boolean>;
   /** Takes no more rollouts. Groups are whole with those that they have. Throws `not_found`. */
@@ -136,6 +146,8 @@ export type SetState = {
   is_drained: boolean;
   /** As `isOver` says. */
   is_over: boolean;
+  /** Rollouts of it are still to end as cancelled: none of them is claimed, and each has its row when this is false. */
+  is_cancelling: boolean;
   /**
    * Groups that were begun, that may be by now, and that wait for a later policy step. null: the set has no max_version_lag.
    */

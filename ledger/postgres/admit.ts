@@ -2,6 +2,7 @@
 import { groupsAllowed, paceBegins, type TrainerPace } from "../admission.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import { specOf } from "../from-rows.ts";
+import { placesOf } from "../group-tools.ts";
 import type { SetState } from "../ledger.ts";
 import { stepOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
@@ -9,34 +10,47 @@ import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now } from "./tables.ts";
 
+/** A group has up to eleven thousand rollouts. A transaction that begins more of them than this ends late, and holds results back. */
+const rolloutsAtOnce = 1_000;
+
 /** In which a group waits until it may be begun. One statement, so it also runs outside of a transaction. */
 export async function setsThatWait(db: Transaction): Promise<string[]> {
   const sets = await db.all(
-    "SELECT id FROM sets WHERE EXISTS (SELECT FROM rollouts WHERE set_id = sets.id AND state = 'held') ORDER BY id",
+    `SELECT id FROM sets WHERE EXISTS (SELECT FROM rollouts WHERE set_id = sets.id AND state = 'held')
+     AND NOT EXISTS (SELECT FROM endings WHERE set_id = sets.id AND group_key IS NULL) ORDER BY id`,
   );
   return sets.map(({ id }) => String(id));
 }
 
-/** Queues the rollouts of each group of the set that may be begun by now; returns how many groups. */
+/**
+ * Queues the rollouts of the first groups of the set that may be begun by now; returns how many groups, 0 when there are no more. They
+ * have new places, behind the last one that was claimed.
+ */
 export async function admit(db: Transaction, id: string): Promise<number> {
   // What is submitted meanwhile would be held in a group that was begun, and what is admitted would be counted twice.
   await lock(db, id);
   const set = await setOf(db, id);
+  if ((await db.get("SELECT 1 FROM endings WHERE set_id = $1 AND group_key IS NULL", id)) !== undefined) return 0;
+  const spec = specOf(set);
   const pace = await paceOf(db, set, await stepOf(db));
-  const free = (groupsAllowed(specOf(set), pace) ?? 0) - Number(set.admitted);
+  const free = (groupsAllowed(spec, pace) ?? 0) - Number(set.admitted);
   if (free <= 0) return 0;
   const groups = await db.all(
     `UPDATE groups SET is_admitted = true WHERE set_id = $1 AND key IN (
-       SELECT key FROM groups WHERE set_id = $1 AND NOT is_admitted
-       AND EXISTS (SELECT FROM rollouts WHERE state = 'held' AND rollouts.set_id = $1 AND group_key = groups.key) ORDER BY number LIMIT $2
+       SELECT key FROM groups WHERE set_id = $1 AND whole_xid IS NULL AND NOT is_admitted AND finished < submitted ORDER BY number LIMIT $2
      ) RETURNING key`,
     id,
-    free,
+    Math.min(free, Math.ceil(rolloutsAtOnce / placesOf(spec))),
   );
   await joinTheLine(db, id);
   const keys = groups.map(({ key }) => String(key));
   await db.run(
-    `UPDATE rollouts SET state = 'queued', since = ${now} WHERE set_id = $1 AND state = 'held' AND group_key = ANY ($2)`,
+    `UPDATE rollouts SET state = 'queued', is_again = false, since = ${now}, place = held.new_place
+     FROM (
+       SELECT id, nextval('places') AS new_place FROM (
+         SELECT id FROM rollouts WHERE set_id = $1 AND state = 'held' AND group_key = ANY ($2) ORDER BY place FOR UPDATE
+       ) AS in_order
+     ) AS held WHERE rollouts.id = held.id`,
     id,
     keys,
   );
@@ -53,9 +67,13 @@ export async function admit(db: Transaction, id: string): Promise<number> {
   return keys.length;
 }
 
-/** A group that was cancelled before it was begun is given to the trainer too, and counts as one that was begun. */
-export async function countCancelled(db: Transaction, id: string): Promise<void> {
-  const ended = await db.run("UPDATE groups SET is_admitted = true WHERE set_id = $1 AND NOT is_admitted AND whole_xid IS NOT NULL", id);
+/** For a set with a bound. A group that was cancelled before it was begun is given to the trainer too, and counts as one that was begun. */
+export async function countCancelled(db: Transaction, id: string, keys: readonly string[]): Promise<void> {
+  const ended = await db.run(
+    "UPDATE groups SET is_admitted = true WHERE set_id = $1 AND key = ANY ($2) AND NOT is_admitted AND whole_xid IS NOT NULL",
+    id,
+    keys,
+  );
   if (ended === 0) return;
   const step = await stepOf(db);
   await db.run("UPDATE sets SET admitted = admitted + $2, since_step = coalesce(since_step, $3) WHERE id = $1", id, ended, step);
@@ -79,7 +97,10 @@ export async function admissionOf(db: Transaction, set: DatabaseRow): Promise<Se
   if (specOf(set).max_version_lag === null) return null;
   const step = await stepOf(db);
   const allowed = groupsAllowed(specOf(set), await paceOf(db, set, step)) ?? 0;
-  const held = await db.get("SELECT count(DISTINCT group_key) AS n FROM rollouts WHERE set_id = $1 AND state = 'held'", String(set.id));
+  const held = await db.get(
+    "SELECT count(*) AS n FROM groups WHERE set_id = $1 AND whole_xid IS NULL AND NOT is_admitted AND finished < submitted",
+    String(set.id),
+  );
   return { policy_step: step, groups_begun: Number(set.admitted), groups_allowed: allowed, groups_held: Number(held?.n) };
 }
 

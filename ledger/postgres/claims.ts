@@ -1,7 +1,7 @@
 /** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction, unless it says otherwise. */
 import type { HeardNode, NodeReport } from "../control-state.ts";
 import { toClaim, toHeardNode, toNodeState } from "../from-rows.ts";
-import { groupToolsOf, stands } from "../group-tools.ts";
+import { groupToolsOf } from "../group-tools.ts";
 import {
   type AttemptName,
   beatSeconds,
@@ -17,19 +17,24 @@ import {
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nodeLost, nodesDied } from "../result-row.ts";
-import { endRollouts, rolloutsToEnd, writeEnds } from "./end-rollouts.ts";
+import { endRollouts, rolloutsToEnd, writeEnds } from "./ends/end-rollouts.ts";
+import { isToEnd } from "./ends/endings.ts";
+import { lockGroupOf } from "./ends/stop-groups.ts";
+import { joinTheLineOf } from "./join-the-line.ts";
 import type { Look } from "./looks.ts";
 import type { Transaction } from "./postgres-database.ts";
-import { lockGroupOf } from "./stop-groups.ts";
 import { now, ownXid } from "./tables.ts";
 
-/** `isNews`: others may be begun by it. */
-type Finish = { end: "accepted" | "fenced"; isNews: boolean };
+/** `isNews`: others may be begun by it. `set`: of which it may have ordered others to end. */
+type Finish = { end: "accepted" | "fenced"; isNews: boolean; set: string | null };
 
 const leaseMs = leaseSeconds * 1000;
 
 /** The answer to its claim is no longer on its way. */
 const isOld = `since < ${now} - ${leaseMs}`;
+
+/** Back into the line, before what was not claimed yet. */
+const again = `state = 'queued', is_again = true, node = NULL, since = ${now}`;
 
 /** Three beats in which neither a node nor a service reached it: the database was away, and nodes could not renew their leases. */
 const awayMs = 3 * beatSeconds * 1000;
@@ -57,7 +62,9 @@ export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<
 
 export async function leave(db: Transaction, lease: Lease): Promise<void> {
   if ((await db.run("DELETE FROM nodes WHERE name = $1 AND epoch = $2", lease.node, lease.epoch)) === 0) return;
-  await db.run(`UPDATE rollouts SET state = 'queued', node = NULL, since = ${now} WHERE node = $1 AND state = 'running'`, lease.node);
+  const running = "node = $1 AND state = 'running'";
+  await joinTheLineOf(db, running, lease.node);
+  await db.run(`UPDATE rollouts SET ${again} WHERE ${running}`, lease.node);
 }
 
 /** One statement. `unknown`: rollouts that are the node's for long and which it does not know, for the answer to its claim was lost. */
@@ -70,7 +77,7 @@ export async function beat(
     `WITH reached AS (${noteReached}), renewed AS (
        UPDATE nodes SET until = ${now} + ${leaseMs} WHERE name = $1 AND epoch = $2 RETURNING is_draining
      )
-     SELECT is_draining, id, attempt, ${isOld} AS is_old FROM renewed LEFT JOIN rollouts ON node = $1 AND state = 'running'`,
+     SELECT is_draining, id, attempt, ${isOld} AS is_old FROM renewed LEFT JOIN rollouts ON node = $1 AND state = 'running' AND NOT ${isToEnd}`,
     lease.node,
     lease.epoch,
   );
@@ -84,11 +91,9 @@ export async function beat(
 }
 
 export async function queueUnknown(db: Transaction, { node }: Lease, unknown: readonly string[]): Promise<void> {
-  await db.run(
-    `UPDATE rollouts SET state = 'queued', node = NULL, since = ${now} WHERE id = ANY ($1) AND node = $2 AND state = 'running' AND ${isOld}`,
-    unknown,
-    node,
-  );
+  const lost = `id = ANY ($1) AND node = $2 AND state = 'running' AND ${isOld}`;
+  await joinTheLineOf(db, lost, unknown, node);
+  await db.run(`UPDATE rollouts SET ${again} WHERE ${lost}`, unknown, node);
 }
 
 /** One statement, so it also runs outside of a transaction. */
@@ -103,8 +108,10 @@ const withBroken = (code: string): string =>
 export async function release(db: Transaction, { rollout_id, attempt }: AttemptName, broken: string | null): Promise<"queued" | "fenced"> {
   const why =
     broken === null ? "" : `, failures = failures + 1, shuns = coalesce(shuns, '|') || node || '|', earlier = ${withBroken("$3::text")}`;
+  const current = `id = $1 AND attempt = $2 AND state = 'running' AND NOT ${isToEnd}`;
+  await joinTheLineOf(db, current, rollout_id, attempt);
   const changed = await db.run(
-    `UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}${why} WHERE id = $1 AND attempt = $2 AND state = 'running'`,
+    `UPDATE rollouts SET ${again}${why} WHERE ${current}`,
     rollout_id,
     attempt,
     ...(broken === null ? [] : [broken]),
@@ -115,34 +122,33 @@ export async function release(db: Transaction, { rollout_id, attempt }: AttemptN
 /** Writes the end by one statement, outside of a transaction. null: it may end others of its group too, so the end needs one. */
 export async function finishAlone(db: Transaction, { rollout_id, attempt }: AttemptName, result: AttemptResult): Promise<Finish | null> {
   const [rollout] = await rolloutsToEnd(db, [rollout_id], attempt);
-  if (rollout === undefined) return { end: "fenced", isNews: false };
+  if (rollout === undefined) return { end: "fenced", isNews: false, set: null };
   if (rollout.spec.allocation !== null || groupToolsOf(rollout.spec).enough !== null) return null;
   const [group] = await writeEnds(db, [rollout], { attempt, state: result.state, result });
-  return { end: group === undefined ? "fenced" : "accepted", isNews: group?.is_whole === true && rollout.spec.max_version_lag !== null };
+  const isNews = group?.is_whole === true && rollout.spec.max_version_lag !== null;
+  return { end: group === undefined ? "fenced" : "accepted", isNews, set: null };
 }
 
 /** Inside a transaction. */
 export async function finish(db: Transaction, { rollout_id, attempt }: AttemptName, result: AttemptResult): Promise<Finish> {
-  await lockGroupOf(db, rollout_id, stands(result));
+  await lockGroupOf(db, rollout_id);
   const ended = await endRollouts(db, { ids: [rollout_id], attempt, state: result.state, result });
   const group = await db.get(
-    `SELECT whole_xid = ${ownXid} AS is_whole, EXISTS (
+    `SELECT groups.set_id, whole_xid = ${ownXid} AS is_whole, EXISTS (
        SELECT FROM rollouts AS mates WHERE mates.set_id = groups.set_id AND mates.group_key = key AND mates.state IN ('queued', 'held')
      ) AS is_open FROM rollouts JOIN groups ON groups.set_id = rollouts.set_id AND groups.key = group_key WHERE rollouts.id = $1`,
     rollout_id,
   );
-  return { end: ended === 1 ? "accepted" : "fenced", isNews: group?.is_whole === true || group?.is_open === true };
+  const isNews = group?.is_whole === true || group?.is_open === true;
+  return { end: ended === 1 ? "accepted" : "fenced", isNews, set: group === undefined ? null : String(group.set_id) };
 }
 
 /** What the node had goes back into the line, at its old place; what too many nodes died of ends here. The caller has locked the node. */
 async function loseAll(db: Transaction, node: string): Promise<number> {
   const held = await db.all("SELECT id, lost FROM rollouts WHERE node = $1 AND state = 'running' ORDER BY place FOR UPDATE", node);
   const ids = held.map(({ id }) => String(id));
-  await db.run(
-    `UPDATE rollouts SET state = 'queued', node = NULL, since = ${now}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1)`,
-    ids,
-    nodeLost,
-  );
+  await joinTheLineOf(db, "id = ANY ($1)", ids);
+  await db.run(`UPDATE rollouts SET ${again}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1)`, ids, nodeLost);
   const ends = held.filter(({ lost }) => Number(lost) + 1 >= mostLost).map(({ id }) => String(id));
   await endRollouts(db, { ids: ends, attempt: null, state: "failed", result: nodesDied(mostLost) });
   return held.length;

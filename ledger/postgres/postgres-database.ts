@@ -9,7 +9,7 @@ import type { DatabaseRow } from "../database-row.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { PgLibrary, PgPool, PgPoolClient } from "./pg-library.ts";
 
-type Value = string | number | boolean | null | readonly (string | number | null)[];
+export type Value = string | number | boolean | null | readonly (string | number | null)[];
 
 /** The questions of one transaction, or of one connection. */
 export type Transaction = {

@@ -5,6 +5,7 @@
  * Claims are SQL of our own and no queue library: the order of claims, the fence and the result's row are one transaction over
  * the same rows, and a queue beside them would hold each state twice.
  */
+import { Changes } from "../changes.ts";
 import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal } from "../expiry.ts";
@@ -29,8 +30,12 @@ import {
   reports,
   saveReport,
 } from "./claims.ts";
+import { type EndedPart, endSome } from "./ends/end-some.ts";
+import { endingsOf } from "./ends/endings.ts";
+import { cutOne } from "./ends/stop-groups.ts";
 import { expireOf, removals, removed, setsThatMayExpire } from "./expire-results.ts";
 import { controlOf, saveControl } from "./facts.ts";
+import { leaveTheLine, trimTurns } from "./join-the-line.ts";
 import { Looks } from "./looks.ts";
 import { type Notice, Notices } from "./notices.ts";
 import { withPassword } from "./password-file.ts";
@@ -40,10 +45,12 @@ import { type PoolUser, PostgresDatabase, type Transaction } from "./postgres-da
 import { prepare } from "./prepare.ts";
 import { forget, keep, lookForResults, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
-import { cancel, drain, isOver, putSet, setNamed, stateOf, statesOf } from "./sets.ts";
-import { cutOne } from "./stop-groups.ts";
+import { cancel, drain, isOver, putSet, setNamed, setsToSettle, settleSome, stateOf, statesOf } from "./sets.ts";
 import { submit } from "./submit.ts";
-import { lock } from "./tables.ts";
+import { lock, tryLock } from "./tables.ts";
+
+/** Rollouts that end in one transaction: about 50 ms of the server. */
+const mostEndsAtOnce = 1_000;
 
 /** Slots under one hold of the lock. A hundred nodes with a hundred free slots each wait for each other's turns otherwise, beyond a statement's time. */
 const mostAtOnce = 10;
@@ -55,11 +62,17 @@ export class PostgresLedger implements Ledger {
   readonly #channel: string;
   readonly #results: Looks;
   readonly answered: Looks;
+  readonly #atOnce: number;
+  readonly ending = new Changes();
   /** For what nothing was queued since a claim found less than it asked for. */
   readonly #dryAt = new Map<ClaimedSets, string>();
 
   /** Makes the tables where there are none. Throws `config_invalid` for an address that is none, `store_error` where nothing answers. */
-  static async open(url: string, user: PoolUser = "service"): Promise<PostgresLedger> {
+  static async open(
+    url: string,
+    user: PoolUser = "service",
+    { atOnce = mostEndsAtOnce }: { atOnce?: number | undefined } = {},
+  ): Promise<PostgresLedger> {
     const address = postgresAddress(await withPassword(url));
     const pg = await loadPg();
     const db = new PostgresDatabase(pg, address, user);
@@ -69,7 +82,7 @@ export class PostgresLedger implements Ledger {
         results: await Looks.begin((mark) => db.statements((asks) => lookForResults(asks, mark))),
         answered: await Looks.begin((mark) => db.statements((asks) => lookForAnswers(asks, mark))),
       };
-      return new PostgresLedger(id, db, looks, new Notices(pg, address), Notices.channelOf(address));
+      return new PostgresLedger(id, db, looks, new Notices(pg, address), Notices.channelOf(address), atOnce);
     } catch (error) {
       await db[Symbol.asyncDispose]();
       throw error;
@@ -82,11 +95,13 @@ export class PostgresLedger implements Ledger {
     { results, answered }: { results: Looks; answered: Looks },
     notices: Notices,
     channel: string,
+    atOnce: number,
   ) {
     this.id = id;
     this.#db = db;
     this.#notices = notices;
     this.#channel = channel;
+    this.#atOnce = atOnce;
     this.#results = results;
     this.answered = answered;
   }
@@ -131,12 +146,28 @@ export class PostgresLedger implements Ledger {
     return this.#db.statements((db) => statesOf(db, namespace));
   }
 
-  submit(set: string, parts: GroupPart[]) {
-    return this.#telling("queued", (db) => submit(db, set, parts));
+  async submit(set: string, parts: GroupPart[]) {
+    const submitted = await this.#telling("queued", (db) => submit(db, set, parts));
+    await this.#endFirst(set);
+    return submitted;
   }
 
-  cancel(what: CancelOrder, reason: string) {
-    return this.#telling("queued", (db) => cancel(db, what, reason));
+  async cancel(what: CancelOrder, reason: string) {
+    const cancelled = await this.#telling("queued", (db) => cancel(db, what, reason));
+    await this.#endFirst(what.set);
+    return cancelled;
+  }
+
+  async endMore() {
+    for (const number of await this.#db.statements((db) => endingsOf(db, null))) {
+      const { ended, isDone } = await this.#end(number, true);
+      if (ended > 0 || !isDone) return ended;
+    }
+    for (const id of await this.#db.statements(setsToSettle)) {
+      const settled = await this.#db.transaction((db) => settleSome(db, id, this.#atOnce));
+      if (settled > 0) return settled;
+    }
+    return 0;
   }
 
   isOver(set: string) {
@@ -146,6 +177,7 @@ export class PostgresLedger implements Ledger {
   drain(set: string) {
     return this.#telling("queued", async (db) => {
       await drain(db, set);
+      if ((await settleSome(db, set, this.#atOnce)) === this.#atOnce) this.ending.add();
       return stateOf(db, set);
     });
   }
@@ -199,13 +231,16 @@ export class PostgresLedger implements Ledger {
     const alone = await this.#db.statements((db) => finishAlone(db, name, result));
     if (alone?.isNews) await this.#admitted();
     const isNews = (one: { isNews: boolean }): boolean => one.isNews;
-    return (alone ?? (await this.#telling("queued", (db) => finish(db, name, result), isNews))).end;
+    const { end, set } = alone ?? (await this.#telling("queued", (db) => finish(db, name, result), isNews));
+    if (set !== null) await this.#endFirst(set);
+    return end;
   }
 
-  /** One group a transaction: each locks its rollouts before its group. */
   async cutStragglers() {
     for (let cut = 0; ; cut++) {
-      if (!(await this.#telling("queued", cutOne, (isCut) => isCut))) return cut;
+      const set = await this.#telling("queued", cutOne, (found) => found !== null);
+      if (set === null) return cut;
+      await this.#endFirst(set);
     }
   }
 
@@ -217,10 +252,12 @@ export class PostgresLedger implements Ledger {
     return this.#db.statements((db) => drainNode(db, name));
   }
 
-  /** It also admits groups whose process died before it could. */
+  /** It also admits groups whose process died before it could, and clears away what no claim needs any more. */
   async expire() {
     const names = await this.#telling("queued", expire, (dead) => dead.length > 0);
     await this.#admitted();
+    await this.#db.transaction(leaveTheLine);
+    await this.#db.statements(trimTurns);
     return names;
   }
 
@@ -316,12 +353,43 @@ export class PostgresLedger implements Ledger {
 
   async #admit(): Promise<void> {
     // A transaction each: one that waits for a long submission would hold up claims of the other sets.
-    for (const id of await this.#db.statements(setsThatWait))
-      await this.#saying(
-        "queued",
-        (db) => admit(db, id),
-        (groups) => groups > 0,
-      );
+    for (const id of await this.#db.statements(setsThatWait)) {
+      const some = () =>
+        this.#saying(
+          "queued",
+          (db) => admit(db, id),
+          (groups) => groups > 0,
+        );
+      while ((await some()) > 0);
+    }
+  }
+
+  /** A first part at once of what was ordered to end in a set. The rest is for `endMore`; so is all of it where it fails now, for what ordered it stands. */
+  #endFirst(set: string): Promise<void> {
+    return this.#endPart(set).catch(() => this.ending.add());
+  }
+
+  async #endPart(set: string): Promise<void> {
+    let left = this.#atOnce;
+    for (const number of await this.#db.statements((db) => endingsOf(db, set))) {
+      const { ended, isDone } = await this.#end(number, false);
+      left -= ended;
+      if (isDone && left > 0) continue;
+      this.ending.add();
+      return;
+    }
+  }
+
+  /** `isOneOfMany`: one process at a time goes on with orders, or all would wait for each other; the others leave it alone. */
+  #end(number: number, isOneOfMany: boolean): Promise<EndedPart> {
+    return this.#telling(
+      "queued",
+      async (db) => {
+        if (isOneOfMany && !(await tryLock(db, "endings"))) return { ended: 0, isDone: false };
+        return endSome(db, number, this.#atOnce);
+      },
+      ({ isDone }) => isDone,
+    );
   }
 
   /** What came before is committed, so a failure here is none of it: a service admits with its next look. */

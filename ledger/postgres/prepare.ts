@@ -3,6 +3,7 @@ import { newId } from "../../schema/ids.ts";
 import type { PostgresAddress } from "./address.ts";
 import { claimFunction } from "./claim-function.ts";
 import { fact } from "./facts.ts";
+import { joinFunction } from "./join-the-line.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { layout, nextXid, tables } from "./tables.ts";
 
@@ -31,5 +32,6 @@ export async function prepare(db: Transaction, { schema, text }: PostgresAddress
 async function makeTables(db: Transaction, schema: string): Promise<void> {
   await db.run(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
   for (const statement of tables.split(";")) if (statement.trim() !== "") await db.run(statement);
+  await db.run(joinFunction);
   await db.run(claimFunction);
 }

@@ -9,7 +9,9 @@ import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
 import { admissionOf, countCancelled } from "./admit.ts";
-import { endRollouts, whole } from "./end-rollouts.ts";
+import { endRollouts } from "./ends/end-rollouts.ts";
+import { orderEnding } from "./ends/endings.ts";
+import { whole } from "./ends/whole.ts";
 import { expiredState } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
 import type { Transaction } from "./postgres-database.ts";
@@ -61,6 +63,7 @@ export async function stateOf(db: Transaction, id: string): Promise<SetState> {
   return toSetState({
     set,
     isOver: await isOver(db, id),
+    isCancelling: (await db.get("SELECT 1 FROM endings WHERE set_id = $1 LIMIT 1", id)) !== undefined,
     admission: await admissionOf(db, set),
     results: await db.all(
       `SELECT state, sum(n) AS n FROM (
@@ -91,6 +94,7 @@ export async function isOver(db: Transaction, id: string): Promise<boolean> {
   if (set.is_drained !== true) return false;
   const more = await db.get(
     `SELECT 1 WHERE EXISTS (SELECT FROM rollouts WHERE set_id = $1 AND state <> 'done')
+     OR ${hasPartialGroups("$1")}
      OR EXISTS (SELECT FROM results WHERE set_id = $1 AND xid >= (SELECT ${settledXid}))
      OR EXISTS (SELECT FROM groups WHERE set_id = $1 AND whole_xid >= (SELECT ${settledXid}))`,
     id,
@@ -106,19 +110,29 @@ export async function statesOf(db: Transaction, namespace: string | undefined): 
   return states;
 }
 
+/** Returns how many are not over. A single one ends here; those of a set or a group are ordered to end. */
 export async function cancel(db: Transaction, what: CancelOrder, reason: string): Promise<number> {
   await lock(db, what.set);
   await assertThere(db, what);
-  const open = await db.all(
-    `SELECT id FROM rollouts WHERE set_id = $1 AND state <> 'done' AND ($2::text IS NULL OR group_key = $2) AND ($3::text IS NULL OR id = $3)
-     ORDER BY place FOR UPDATE`,
-    what.set,
-    what.group ?? null,
-    what.rollout ?? null,
+  const { set, group = null, rollout } = what;
+  if (rollout !== undefined) return cancelOne(db, set, rollout, reason);
+  const open = await db.get(
+    "SELECT count(*) AS n FROM rollouts WHERE set_id = $1 AND state <> 'done' AND ($2::text IS NULL OR group_key = $2)",
+    set,
+    group,
   );
-  const ids = open.map(({ id }) => String(id));
-  const ended = await endRollouts(db, { ids, attempt: null, state: "cancelled", result: nothingMeasured("cancelled", reason) });
-  await countCancelled(db, what.set);
+  if (Number(open?.n) === 0) return 0;
+  // A claim that is under way is over before the order stands: none of what it means begins to run behind it.
+  await lock(db, "claim");
+  await orderEnding(db, { set, key: group, isRest: false, reason });
+  return Number(open?.n);
+}
+
+async function cancelOne(db: Transaction, set: string, id: string, reason: string): Promise<number> {
+  const open = await db.get("SELECT group_key FROM rollouts WHERE set_id = $1 AND id = $2 AND state <> 'done' FOR UPDATE", set, id);
+  if (open === undefined) return 0;
+  const ended = await endRollouts(db, { ids: [id], attempt: null, state: "cancelled", result: nothingMeasured("cancelled", reason) });
+  await countCancelled(db, set, [String(open.group_key)]);
   return ended;
 }
 
@@ -131,11 +145,33 @@ export async function assertThere(db: Transaction, { set, group, rollout }: Canc
     throw refusals.noRollout(set, rollout);
 }
 
-/** From now on a group wants what it has. */
+/** From now on a group wants what it has (`settleSome`). */
 export async function drain(db: Transaction, id: string): Promise<void> {
   await lock(db, id);
   await setOf(db, id);
   await db.run(`UPDATE sets SET is_drained = true, drained_xid = ${ownXid} WHERE id = $1`, id);
-  await db.run("SELECT FROM groups WHERE set_id = $1 AND whole_xid IS NULL ORDER BY key FOR UPDATE", id);
-  await db.run(`UPDATE groups SET wanted = submitted, ${whole("finished >= submitted")} WHERE set_id = $1 AND whole_xid IS NULL`, id);
+}
+
+/** Those with groups that have fewer rollouts than they wanted. */
+export async function setsToSettle(db: Transaction): Promise<string[]> {
+  const sets = await db.all(`SELECT id FROM sets WHERE is_drained AND ${hasPartialGroups("sets.id")} ORDER BY id`);
+  return sets.map(({ id }) => String(id));
+}
+
+const hasPartialGroups = (set: string): string =>
+  `EXISTS (SELECT FROM groups WHERE groups.set_id = ${set} AND whole_xid IS NULL AND wanted > submitted)`;
+
+/** So many groups at most of a set that is drained. Returns how many. */
+export async function settleSome(db: Transaction, id: string, most: number): Promise<number> {
+  const partial = await db.all(
+    "SELECT key FROM groups WHERE set_id = $1 AND whole_xid IS NULL AND wanted > submitted ORDER BY key LIMIT $2 FOR UPDATE",
+    id,
+    most,
+  );
+  await db.run(
+    `UPDATE groups SET wanted = submitted, ${whole("finished >= submitted")} WHERE set_id = $1 AND key = ANY ($2)`,
+    id,
+    partial.map(({ key }) => String(key)),
+  );
+  return partial.length;
 }

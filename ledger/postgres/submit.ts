@@ -6,11 +6,11 @@ import { groupToolsOf, laterFrom, placesOf, sizeOf } from "../group-tools.ts";
 import type { Submitted } from "../ledger.ts";
 import type { GroupPart, SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
+import { endJoinedLate } from "./ends/stop-groups.ts";
 import { expiredPlaces } from "./expire-results.ts";
 import { joinTheLine } from "./join-the-line.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
-import { endJoinedLate } from "./stop-groups.ts";
 import { lock, now } from "./tables.ts";
 
 type Group = { key: string; number: number; hash: string; part: GroupPart };

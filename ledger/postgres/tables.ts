@@ -4,6 +4,14 @@
  *
  * Results and whole groups have two numbers, `(xid, seq)`: the transaction that wrote them, and their order in it. A plain
  * sequence is drawn before the commit, so a reader behind a higher number would never see a lower one that is committed later.
+ *
+ * A transaction that is open for long, also one of another database user, keeps each version of each row: vacuum may remove none. So no
+ * statement that is asked often may step over rows that are over, or over versions of one row:
+ *
+ *   - `line` has the sets with queued rollouts, and `turns` what each of their claims came to. A claim reads the newest turn of a
+ *     set and adds one; it changes no row that the next claim reads.
+ *   - Queued rollouts are found behind the last one that was claimed (`upto`), except those that came back into the line (`is_again`).
+ *   - `endings` are read behind the places to which they have come.
  */
 import type { Transaction } from "./postgres-database.ts";
 
@@ -23,7 +31,7 @@ CREATE TABLE facts (name text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE watch (looked bigint NOT NULL, came_back bigint NOT NULL);
 CREATE TABLE sets (
   id text PRIMARY KEY, namespace text NOT NULL, key text NOT NULL, spec text NOT NULL, priority integer NOT NULL, weight double precision NOT NULL,
-  pass double precision NOT NULL DEFAULT 0, groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false, drained_xid bigint,
+  groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false, drained_xid bigint,
   created bigint NOT NULL, admitted integer NOT NULL DEFAULT 0, since_step bigint, since_groups integer NOT NULL DEFAULT 0, spare integer NOT NULL DEFAULT 0,
   expired_xid bigint NOT NULL DEFAULT 0, expired_seq bigint NOT NULL DEFAULT 0,
   expired_whole_xid bigint NOT NULL DEFAULT 0, expired_whole_seq bigint NOT NULL DEFAULT 0, UNIQUE (namespace, key)
@@ -41,18 +49,34 @@ CREATE INDEX whole_groups ON groups (set_id, whole_xid, whole_seq) WHERE whole_x
 CREATE INDEX newest_whole_groups ON groups (whole_xid) WHERE whole_xid IS NOT NULL;
 CREATE INDEX begun_groups ON groups (set_id, step) WHERE whole_xid IS NULL AND step IS NOT NULL;
 CREATE INDEX timed_groups ON groups (cut_at) WHERE whole_xid IS NULL AND cut_at IS NOT NULL;
+CREATE INDEX waiting_groups ON groups (set_id, number) WHERE whole_xid IS NULL AND NOT is_admitted;
+CREATE INDEX partial_groups ON groups (set_id, key) WHERE whole_xid IS NULL AND wanted > submitted;
 CREATE SEQUENCE places;
 CREATE SEQUENCE epochs;
 CREATE TABLE rollouts (
   id text PRIMARY KEY, place bigint NOT NULL DEFAULT nextval('places'), set_id text NOT NULL, group_key text NOT NULL,
   sample_index integer NOT NULL, state text NOT NULL DEFAULT 'queued', attempt integer NOT NULL DEFAULT 0,
   failures integer NOT NULL DEFAULT 0, lost integer NOT NULL DEFAULT 0, node text, since bigint NOT NULL,
-  shuns text, earlier text
+  shuns text, earlier text, is_again boolean NOT NULL DEFAULT false
 );
-CREATE INDEX queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued';
-CREATE INDEX held_rollouts ON rollouts (set_id, group_key) WHERE state = 'held';
+CREATE INDEX queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued' AND NOT is_again;
+CREATE INDEX queued_again ON rollouts (set_id, place) WHERE state = 'queued' AND is_again;
+CREATE INDEX waiting_rollouts ON rollouts (set_id, place) WHERE state IN ('held', 'later');
 CREATE INDEX running_rollouts ON rollouts (node, place) WHERE state = 'running';
+CREATE INDEX running_of_set ON rollouts (set_id, place) WHERE state = 'running';
 CREATE INDEX open_rollouts ON rollouts (set_id, group_key) WHERE state <> 'done';
+CREATE TABLE line (
+  set_id text PRIMARY KEY, priority integer NOT NULL, weight double precision NOT NULL, created bigint NOT NULL, is_eval boolean NOT NULL
+);
+CREATE TABLE turns (
+  set_id text NOT NULL, number bigint GENERATED ALWAYS AS IDENTITY, pass double precision NOT NULL, upto bigint NOT NULL,
+  PRIMARY KEY (set_id, number)
+);
+CREATE TABLE endings (
+  number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, set_id text NOT NULL, group_key text, is_rest boolean NOT NULL, reason text NOT NULL,
+  upto bigint NOT NULL, waiting_from bigint NOT NULL DEFAULT 0, queued_from bigint NOT NULL DEFAULT 0
+);
+CREATE INDEX endings_of_set ON endings (set_id);
 CREATE TABLE results (
   xid bigint NOT NULL DEFAULT (${ownXid}), seq bigint NOT NULL DEFAULT nextval('places'), set_id text NOT NULL,
   rollout_id text PRIMARY KEY, group_key text NOT NULL, sample_index integer NOT NULL, state text NOT NULL, code text, entry text NOT NULL,
@@ -76,4 +100,10 @@ INSERT INTO watch SELECT ${now}, 0;
 /** One lock of the schema by its name, until the transaction ends. */
 export async function lock(db: Transaction, name: string): Promise<void> {
   await db.run("SELECT pg_advisory_xact_lock(hashtextextended(current_schema()::text || '/' || $1::text, 0))", name);
+}
+
+/** The same, where no other transaction has it. */
+export async function tryLock(db: Transaction, name: string): Promise<boolean> {
+  const sql = "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema()::text || '/' || $1::text, 0)) AS is_ours";
+  return (await db.get(sql, name))?.is_ours === true;
 }

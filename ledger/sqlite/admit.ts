@@ -1,28 +1,35 @@
 /** Groups of sets with a bound on staleness, as they may be begun. Each function runs inside a transaction. */
 import { groupsAllowed, paceBegins, type TrainerPace } from "../admission.ts";
 import { specOf } from "../from-rows.ts";
+import { placesOf } from "../group-tools.ts";
 import type { SetState } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
 import type { Database, TableRow } from "./database.ts";
 import { stepOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
 
-/** Queues the rollouts of each group that may be begun by now. */
+/** A group has up to eleven thousand rollouts. To queue more of them than this at once would hold this process up. */
+const rolloutsAtOnce = 1_000;
+
+/** Queues the rollouts of the first groups that may be begun by now. */
 export function admit(db: Database, now: number): void {
-  const waiting = db.all("SELECT * FROM sets WHERE EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND state = 'held')");
+  const waiting = db.all(
+    `SELECT sets.* FROM sets JOIN counts ON set_id = sets.id AND what = 'rollout' AND name = 'held' AND n > 0
+     WHERE NOT EXISTS (SELECT 1 FROM endings WHERE endings.set_id = sets.id AND group_key IS NULL)`,
+  );
   for (const set of waiting) admitOf(db, set, now);
 }
 
 function admitOf(db: Database, set: TableRow, now: number): void {
   const id = String(set.id);
+  const spec = specOf(set);
   const pace = paceOf(db, set, stepOf(db));
-  const free = (groupsAllowed(specOf(set), pace) ?? 0) - Number(set.admitted);
+  const free = (groupsAllowed(spec, pace) ?? 0) - Number(set.admitted);
   if (free <= 0) return;
   const groups = db.all(
-    `SELECT key FROM groups WHERE set_id = ? AND is_admitted = 0
-     AND EXISTS (SELECT 1 FROM rollouts WHERE state = 'held' AND rollouts.set_id = groups.set_id AND group_key = key) ORDER BY number LIMIT ?`,
+    "SELECT key FROM groups WHERE set_id = ? AND whole IS NULL AND is_admitted = 0 AND finished < submitted ORDER BY number LIMIT ?",
     id,
-    free,
+    Math.min(free, Math.ceil(rolloutsAtOnce / placesOf(spec))),
   );
   joinTheLine(db, id);
   for (const { key } of groups) {
@@ -33,9 +40,13 @@ function admitOf(db: Database, set: TableRow, now: number): void {
   db.run("UPDATE sets SET admitted = admitted + ?, since_step = ?, since_groups = ? WHERE id = ?", groups.length, step, taken, id);
 }
 
-/** A group that was cancelled before it was begun is given to the trainer too, and counts as one that was begun. */
-export function countCancelled(db: Database, id: string): void {
-  const ended = db.run("UPDATE groups SET is_admitted = 1 WHERE set_id = ? AND is_admitted = 0 AND whole IS NOT NULL", id);
+/** For a set with a bound. A group that was cancelled before it was begun is given to the trainer too, and counts as one that was begun. */
+export function countCancelled(db: Database, id: string, keys: readonly string[]): void {
+  const ended = db.run(
+    "UPDATE groups SET is_admitted = 1 WHERE set_id = ? AND key IN (SELECT value FROM json_each(?)) AND is_admitted = 0 AND whole IS NOT NULL",
+    id,
+    JSON.stringify(keys),
+  );
   db.run(
     "UPDATE sets SET admitted = admitted + ?, since_step = coalesce(since_step, ?) WHERE id = ?",
     ended,
@@ -62,7 +73,10 @@ export function admissionOf(db: Database, set: TableRow): SetState["admission"] 
   const step = stepOf(db);
   const allowed = groupsAllowed(specOf(set), paceOf(db, set, step));
   if (allowed === null) return null;
-  const held = db.get("SELECT count(DISTINCT group_key) AS n FROM rollouts WHERE set_id = ? AND state = 'held'", String(set.id));
+  const held = db.get(
+    "SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole IS NULL AND is_admitted = 0 AND finished < submitted",
+    String(set.id),
+  );
   return { policy_step: step, groups_begun: Number(set.admitted), groups_allowed: allowed, groups_held: Number(held?.n) };
 }
 

@@ -18,8 +18,10 @@ import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nodeLost, nodesDied } from "../result-row.ts";
 import { admit, noteBegun } from "./admit.ts";
-import { conclude, nextNumber } from "./conclude.ts";
+import { conclude } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
+import { isToEnd } from "./endings.ts";
+import { nextNumber } from "./places.ts";
 
 export function join(db: Database, { name, slots }: NodeSpec, now: number): Lease {
   loseAll(db, name, now);
@@ -64,9 +66,9 @@ function nodeOf(db: Database, { node, epoch }: Lease): TableRow | undefined {
   return db.get("SELECT * FROM nodes WHERE name = ? AND epoch = ?", node, epoch);
 }
 
-/** The rollout, while this attempt at it runs. */
+/** The rollout, while this attempt at it runs, and it is not to end as cancelled. */
 function currentOf(db: Database, { rollout_id, attempt }: AttemptName): TableRow | undefined {
-  return db.get("SELECT * FROM rollouts WHERE id = ? AND attempt = ? AND state = 'running'", rollout_id, attempt);
+  return db.get(`SELECT * FROM rollouts WHERE id = ? AND attempt = ? AND state = 'running' AND NOT ${isToEnd}`, rollout_id, attempt);
 }
 
 export function claim(db: Database, lease: Lease, free: number, from: ClaimedSets, now: number): Claim[] {
@@ -105,9 +107,10 @@ function claimOf(db: Database, rollout: string): Claim {
 /** `shunned`: its name, where rollouts that it broke wait for others; `shunnedSince`: those that were broken before it do not. */
 type Claimer = { shunned: string | null; shunnedSince: number };
 
-/** The highest priority first; among equals the set that has had least for its weight. */
+/** The highest priority first; among equals the set that has had least for its weight. What is submitted into a set that ends waits until that is over. */
 function nextRollout(db: Database, from: ClaimedSets, { shunned, shunnedSince }: Claimer): [set: TableRow, rollout: TableRow] | null {
-  const waits = "state = 'queued' AND (shuns IS NULL OR ? IS NULL OR instr(shuns, '|' || ? || '|') = 0 OR since < ?)";
+  const waits = `state = 'queued' AND (shuns IS NULL OR ? IS NULL OR instr(shuns, '|' || ? || '|') = 0 OR since < ?) AND NOT ${isToEnd}
+     AND NOT EXISTS (SELECT 1 FROM endings WHERE endings.set_id = rollouts.set_id AND endings.group_key IS NULL)`;
   const claimer = [shunned, shunned, shunnedSince];
   const set = db.get(
     `SELECT id FROM sets WHERE EXISTS (SELECT 1 FROM rollouts WHERE set_id = sets.id AND ${waits})

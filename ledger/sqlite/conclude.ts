@@ -1,13 +1,15 @@
 /** A rollout is over: its one row, and with it its group's count. Inside the caller's transaction. */
-import { readJson } from "../../schema/read-json.ts";
 import { earlierOf, specOf, toResult } from "../from-rows.ts";
 import { cutByClock, enoughStand, moreOf, notAllocated, stands } from "../group-tools.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
-import { type EndedRollout, nothingMeasured, toResultRow } from "../result-row.ts";
+import { type EndedRollout, toResultRow } from "../result-row.ts";
 import type { Database, TableRow } from "./database.ts";
+import { isEndingGroup, orderEnding } from "./endings.ts";
 import { controlOf, stepOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
+import { nextPlace } from "./places.ts";
 import { setOf } from "./set-row.ts";
+import { markWhole } from "./whole-groups.ts";
 
 export function conclude(db: Database, rollout: TableRow, state: ResultRow["state"], result: AttemptResult, now: number): void {
   const [id, set, key, index] = [String(rollout.id), String(rollout.set_id), String(rollout.group_key), Number(rollout.sample_index)];
@@ -25,7 +27,7 @@ export function conclude(db: Database, rollout: TableRow, state: ResultRow["stat
     earlier: earlierOf(rollout),
     number: Number(group.number),
     size: Number(group.size),
-    task_id: (readJson(String(group.task)) as { task_id: string }).task_id,
+    task_id: String(group.task_id),
     task_hash: String(group.task_hash),
     spec: specOf(group),
   };
@@ -58,18 +60,18 @@ function countEnded(db: Database, set: string, key: string, isStanding: boolean,
   );
   const enough = group?.enough == null ? null : Number(group.enough);
   if (isStanding && enough !== null && Number(group?.standing) >= enough && group?.is_stopped === 0)
-    stopGroup(db, set, key, enoughStand(enough), now);
+    stopGroup(db, set, key, enoughStand(enough));
 }
 
 /** When the first results of a group are there: as many more as the policy says. The rest ends. */
 function beginMore(db: Database, { set_id, group_key, spec }: EndedRollout, now: number): void {
   const open = db.all("SELECT * FROM rollouts WHERE set_id = ? AND group_key = ? AND state <> 'done' ORDER BY place", set_id, group_key);
-  if (open.length === 0 || open.some(({ state }) => state !== "later")) return;
+  if (open.length === 0 || open.some(({ state }) => state !== "later") || isEndingGroup(db, set_id, group_key)) return;
   const rows = db.all("SELECT row AS entry FROM results WHERE set_id = ? AND group_key = ?", set_id, group_key).map(toResult);
   const { more, spare } = moreOf(spec, rows, Number(setOf(db, set_id).spare));
   db.run("UPDATE sets SET spare = ? WHERE id = ?", spare, set_id);
   if (more === 0) {
-    stopGroup(db, set_id, group_key, notAllocated, now);
+    stopGroup(db, set_id, group_key, notAllocated);
     return;
   }
   joinTheLine(db, set_id);
@@ -79,44 +81,20 @@ function beginMore(db: Database, { set_id, group_key, spec }: EndedRollout, now:
   for (const { id } of open.slice(0, more)) db.run("UPDATE rollouts SET state = ?, since = ? WHERE id = ?", state, now, String(id));
   // They have as long as the first ones had.
   db.run("UPDATE groups SET cut_at = ? + cut_ms WHERE set_id = ? AND key = ? AND cut_at IS NOT NULL", now, set_id, group_key);
-  for (const rollout of open.slice(more)) conclude(db, rollout, "cancelled", nothingMeasured("cancelled", notAllocated), now);
+  if (open.length > more) orderEnding(db, { set: set_id, key: group_key, isRest: true, reason: notAllocated });
 }
 
-/** What of the group is not over ends as cancelled, also what joins it later. */
-export function stopGroup(db: Database, set: string, key: string, why: string, now: number): void {
+/** What of the group is not over is to end as cancelled, also what joins it later. */
+export function stopGroup(db: Database, set: string, key: string, why: string): void {
   db.run("UPDATE groups SET is_stopped = 1 WHERE set_id = ? AND key = ?", set, key);
-  const open = db.all("SELECT * FROM rollouts WHERE set_id = ? AND group_key = ? AND state <> 'done' ORDER BY place", set, key);
-  for (const rollout of open) conclude(db, rollout, "cancelled", nothingMeasured("cancelled", why), now);
+  orderEnding(db, { set, key, isRest: false, reason: why });
   markWhole(db, set, key);
 }
 
-/** Groups whose clock has run out; none while a fence is shut, for that time is no rollout's own. */
-export function cutStragglers(db: Database, now: number): number {
-  if (controlOf(db).fences.length > 0) return 0;
-  const late = db.all("SELECT set_id, key FROM groups WHERE whole IS NULL AND cut_at <= ? ORDER BY cut_at", now);
-  for (const { set_id, key } of late) stopGroup(db, String(set_id), String(key), cutByClock, now);
-  return late.length;
-}
-
-/** A group is whole when all its places are over; where it takes no more, those that were asked for. */
-export function markWhole(db: Database, set: string, key: string): void {
-  const isWhole = db.get(
-    `SELECT 1 FROM groups JOIN sets ON sets.id = set_id WHERE set_id = ? AND groups.key = ? AND whole IS NULL
-     AND finished >= CASE WHEN is_drained = 1 OR is_stopped = 1 THEN submitted ELSE places END`,
-    set,
-    key,
-  );
-  if (isWhole !== undefined) db.run("UPDATE groups SET whole = ? WHERE set_id = ? AND key = ?", nextPlace(db), set, key);
-}
-
-/** One order for single rows and whole groups. The file has one writer, so places are committed in their order. */
-const nextPlace = (db: Database): number => nextNumber(db, "place");
-
-/** From 1, by name; the same one never comes again. */
-export function nextNumber(db: Database, name: "place" | "epoch"): number {
-  const row = db.get(
-    "INSERT INTO facts (name, value) VALUES (?, '1') ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING CAST(value AS INTEGER) AS number",
-    name,
-  );
-  return Number(row?.number);
+/** A group whose clock has run out; false: there is none. None is ended while a fence is shut, for that time is no rollout's own. */
+export function cutOne(db: Database, now: number): boolean {
+  if (controlOf(db).fences.length > 0) return false;
+  const late = db.get("SELECT set_id, key FROM groups WHERE whole IS NULL AND cut_at <= ? AND is_stopped = 0 ORDER BY cut_at LIMIT 1", now);
+  if (late !== undefined) stopGroup(db, String(late.set_id), String(late.key), cutByClock);
+  return late !== undefined;
 }

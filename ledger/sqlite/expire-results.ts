@@ -34,7 +34,13 @@ function expireOf(db: Database, set: TableRow, byDefault: number | null, now: nu
     groups.map((group) => group.whole),
     floor.whole,
   );
-  db.run("UPDATE sets SET expired_row = ?, expired_whole = ? WHERE id = ?", row, whole, id);
+  db.run(
+    "UPDATE sets SET expired_row = ?, expired_whole = ?, expired_groups = expired_groups + ? WHERE id = ?",
+    row,
+    whole,
+    groups.length,
+    id,
+  );
   return groups.length;
 }
 
@@ -60,29 +66,19 @@ function oldestOf(db: Database, set: TableRow, most: number): OldGroup[] {
 /** The rows go, their counts stay. What lies outside of the ledger is written down before, so that whatever dies, a later sweep finds it. */
 function takeAway(db: Database, set: string, key: string): void {
   db.run("INSERT INTO removals SELECT rollout_id, set_id FROM results WHERE set_id = ? AND group_key = ?", set, key);
-  db.run(
-    `INSERT INTO expired_results SELECT set_id, state, coalesce(code, ''), count(*) FROM results WHERE set_id = ? AND group_key = ?
-     GROUP BY set_id, state, coalesce(code, '') ON CONFLICT (set_id, state, code) DO UPDATE SET n = n + excluded.n`,
-    set,
-    key,
-  );
-  db.run("DELETE FROM results WHERE set_id = ? AND group_key = ?", set, key);
-  db.run("UPDATE groups SET task = json_object('task_id', task ->> 'task_id') WHERE set_id = ? AND key = ?", set, key);
+  const rows = db.run("DELETE FROM results WHERE set_id = ? AND group_key = ?", set, key);
+  db.run("UPDATE sets SET expired_rollouts = expired_rollouts + ? WHERE id = ?", rows, set);
+  db.run("UPDATE groups SET task = '{}' WHERE set_id = ? AND key = ?", set, key);
 }
 
-export function expiredState(db: Database, set: TableRow): SetState["expired"] {
+export function expiredState(set: TableRow): SetState["expired"] {
   const [id, row, whole] = [String(set.id), Number(set.expired_row), Number(set.expired_whole)];
   if (whole === 0) return null;
-  const groups = db.get("SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole <= ?", id, whole);
   return {
-    groups: Number(groups?.n),
-    rollouts: expiredRows(db, id),
+    groups: Number(set.expired_groups),
+    rollouts: Number(set.expired_rollouts),
     cursors: { rows: toCursor("rows", id, row), groups: toCursor("groups", id, whole) },
   };
-}
-
-export function expiredRows(db: Database, set: string): number {
-  return Number(db.get("SELECT coalesce(sum(n), 0) AS n FROM expired_results WHERE set_id = ?", set)?.n);
 }
 
 export function removals(db: Database, limit: number): Removal[] {

@@ -7,7 +7,6 @@ import type { KeptPlace, WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import type { Database } from "./database.ts";
-import { expiredRows } from "./expire-results.ts";
 import { setOf } from "./set-row.ts";
 import { assertThere } from "./sets.ts";
 
@@ -77,5 +76,6 @@ export function forget(db: Database, consumer: string, set: string): boolean {
 function groupsUpTo(db: Database, set: string, kind: CursorKind, place: number): number {
   if (kind === "groups") return Number(db.get("SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole <= ?", set, place)?.n);
   const served = Number(db.get("SELECT count(*) AS n FROM results WHERE set_id = ? AND seq <= ?", set, place)?.n);
-  return Math.floor((expiredRows(db, set) + served) / placesOf(specOf(setOf(db, set))));
+  const known = setOf(db, set);
+  return Math.floor((Number(known.expired_rollouts) + served) / placesOf(specOf(known)));
 }

@@ -9,12 +9,14 @@ import type { GroupPart, SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
 import { admissionOf, countCancelled } from "./admit.ts";
-import { conclude, markWhole, stopGroup } from "./conclude.ts";
-import type { Database } from "./database.ts";
+import { conclude, stopGroup } from "./conclude.ts";
+import type { Database, TableRow } from "./database.ts";
+import { orderEnding } from "./endings.ts";
 import { expiredState } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
 import { setOf } from "./set-row.ts";
+import { isUnsettled } from "./whole-groups.ts";
 
 export function putSet(db: Database, { namespace, key }: SetName, spec: SetSpec, now: number): string {
   const known = db.get("SELECT id, spec FROM sets WHERE namespace = ? AND key = ?", namespace, key);
@@ -57,39 +59,43 @@ export function setsOf(db: Database, namespace: string | undefined): string[] {
 
 export function stateOf(db: Database, id: string, now: number): SetState {
   const set = setOf(db, id);
+  const kept = db.all("SELECT what, name, n FROM counts WHERE set_id = ? AND n > 0", id);
+  const counts = (kind: string): TableRow[] => kept.filter(({ what }) => what === kind);
+  const oldest = new Map(
+    [
+      ["queued", "SELECT min(since) AS since FROM rollouts WHERE set_id = ? AND state = 'queued'"] as const,
+      ["running", "SELECT min(since) AS since FROM rollouts WHERE set_id = ? AND state = 'running'"] as const,
+    ].map(([state, sql]) => [state, db.get(sql, id)?.since ?? null]),
+  );
+  const ageOf = (state: TableRow[string] | undefined): number | null => {
+    const since = oldest.get(String(state) as "queued" | "running") ?? null;
+    return since === null ? null : now - Number(since);
+  };
+  const groups = new Map(counts("group").map(({ name, n }) => [name, Number(n)]));
   return toSetState({
     set,
     isOver: isOver(db, id),
+    isCancelling: db.get("SELECT 1 FROM endings WHERE set_id = ? LIMIT 1", id) !== undefined,
     admission: admissionOf(db, set),
-    results: db.all(
-      `SELECT state, sum(n) AS n FROM (
-         SELECT state, count(*) AS n FROM results WHERE set_id = ?1 GROUP BY state UNION ALL SELECT state, n FROM expired_results WHERE set_id = ?1
-       ) GROUP BY state`,
-      id,
-    ),
-    expired: expiredState(db, set),
-    open: db.all(
-      "SELECT state, count(*) AS n, ? - min(since) AS age FROM rollouts WHERE set_id = ? AND state <> 'done' GROUP BY state",
-      now,
-      id,
-    ),
-    groups: db.get("SELECT count(*) AS n, count(whole) AS whole FROM groups WHERE set_id = ?", id),
-    failures: db.all(
-      `SELECT code, sum(n) AS n FROM (
-         SELECT code, count(*) AS n FROM results WHERE set_id = ?1 AND code IS NOT NULL GROUP BY code
-         UNION ALL SELECT code, n FROM expired_results WHERE set_id = ?1 AND code <> ''
-       ) GROUP BY code`,
-      id,
-    ),
+    results: counts("result").map(({ name, n }) => ({ state: name ?? null, n: n ?? null })),
+    expired: expiredState(set),
+    open: counts("rollout").map(({ name, n }) => ({ state: name ?? null, n: n ?? null, age: ageOf(name) })),
+    groups: { n: groups.get("any") ?? 0, whole: groups.get("whole") ?? 0 },
+    failures: counts("failure").map(({ name, n }) => ({ code: name ?? null, n: n ?? null })),
     consumers: db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id),
   });
 }
 
 /** Throws `not_found`. */
 export function isOver(db: Database, id: string): boolean {
-  const isOpen = (state: "held" | "later" | "queued" | "running") =>
-    db.get(`SELECT 1 FROM rollouts WHERE set_id = ? AND state = '${state}' LIMIT 1`, id) !== undefined;
-  return setOf(db, id).is_drained === 1 && !isOpen("held") && !isOpen("later") && !isOpen("queued") && !isOpen("running");
+  if (setOf(db, id).is_drained !== 1 || openOf(db, id) > 0) return false;
+  return db.get(`SELECT 1 FROM groups WHERE set_id = ? AND ${isUnsettled} LIMIT 1`, id) === undefined;
+}
+
+/** Rollouts that are not over. */
+function openOf(db: Database, id: string): number {
+  const open = db.get("SELECT sum(n) AS n FROM counts WHERE set_id = ? AND what = 'rollout' AND name <> 'done'", id);
+  return Number(open?.n ?? 0);
 }
 
 export function submit(db: Database, id: string, parts: readonly GroupPart[], now: number): Submitted {
@@ -120,7 +126,7 @@ export function submit(db: Database, id: string, parts: readonly GroupPart[], no
     // A trainer that submits again what it had submitted before may do so at any time.
     if (added > 0 && set.is_drained === 1) throw refusals.isDrained(id);
     db.run("UPDATE groups SET submitted = submitted + ? WHERE set_id = ? AND key = ?", added, id, part.group_key);
-    if (group.isStopped && added > 0) stopGroup(db, id, part.group_key, joinedLate, now);
+    if (group.isStopped && added > 0) stopGroup(db, id, part.group_key, joinedLate);
     submitted.groups += 1;
     submitted.rollouts += added;
   }
@@ -146,11 +152,13 @@ function groupOf(db: Database, id: string, { group_key, task }: GroupPart, spec:
   const number = Number(db.get("UPDATE sets SET groups = groups + 1 WHERE id = ? RETURNING groups - 1 AS number", id)?.number);
   const { enough, cut_after, cut_ms } = groupToolsOf(spec);
   db.run(
-    "INSERT INTO groups (set_id, key, number, task, task_hash, size, places, enough, cut_after, cut_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    `INSERT INTO groups (set_id, key, number, task, task_id, task_hash, size, places, enough, cut_after, cut_ms)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     id,
     group_key,
     number,
     JSON.stringify(task),
+    task.task_id,
     hash,
     sizeOf(spec),
     placesOf(spec),
@@ -161,18 +169,26 @@ function groupOf(db: Database, id: string, { group_key, task }: GroupPart, spec:
   return { number, isAdmitted: false, isStopped: false, isExpired: false };
 }
 
+/** Returns how many are not over. A single one ends here; those of a set or a group are ordered to end. */
 export function cancel(db: Database, what: CancelOrder, reason: string, now: number): number {
   assertThere(db, what);
-  // Those that wait for the others come first, or the end of the others would begin them.
-  const open = db.all(
-    "SELECT * FROM rollouts WHERE set_id = ? AND state <> 'done' AND group_key = coalesce(?, group_key) AND id = coalesce(?, id) ORDER BY state = 'later' DESC, place",
-    what.set,
-    what.group ?? null,
-    what.rollout ?? null,
-  );
-  for (const rollout of open) conclude(db, rollout, "cancelled", nothingMeasured("cancelled", reason), now);
-  countCancelled(db, what.set);
-  return open.length;
+  const { set, group = null, rollout } = what;
+  if (rollout !== undefined) return cancelOne(db, set, rollout, reason, now);
+  const open = group === null ? openOf(db, set) : openOfGroup(db, set, group);
+  if (open > 0) orderEnding(db, { set, key: group, isRest: false, reason });
+  return open;
+}
+
+function cancelOne(db: Database, set: string, id: string, reason: string, now: number): number {
+  const open = db.get("SELECT * FROM rollouts WHERE set_id = ? AND id = ? AND state <> 'done'", set, id);
+  if (open === undefined) return 0;
+  conclude(db, open, "cancelled", nothingMeasured("cancelled", reason), now);
+  countCancelled(db, set, [String(open.group_key)]);
+  return 1;
+}
+
+function openOfGroup(db: Database, set: string, key: string): number {
+  return Number(db.get("SELECT count(*) AS n FROM rollouts WHERE set_id = ? AND group_key = ? AND state <> 'done'", set, key)?.n);
 }
 
 /** Throws `not_found`, naming what there is not. */
@@ -184,9 +200,8 @@ export function assertThere(db: Database, { set, group, rollout }: CancelOrder):
     throw refusals.noRollout(set, rollout);
 }
 
+/** Its groups are whole with what they have (`settleSome`). */
 export function drain(db: Database, id: string): void {
   setOf(db, id);
   db.run("UPDATE sets SET is_drained = 1 WHERE id = ?", id);
-  for (const { key } of db.all("SELECT key FROM groups WHERE set_id = ? AND whole IS NULL ORDER BY number", id))
-    markWhole(db, id, String(key));
 }

@@ -3,6 +3,7 @@
  * what was running when the file is opened belongs to a process that died, and is queued again.
  */
 import { AlidadeError } from "../../errors.ts";
+import { Turns } from "../../host/turns.ts";
 import { newId } from "../../schema/ids.ts";
 import { Changes } from "../changes.ts";
 import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
@@ -13,36 +14,46 @@ import type { AttemptName, CancelOrder, ClaimedSets, KeptPlace, Lease, Ledger, N
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { noteStep } from "./admit.ts";
 import { beat, claim, drainNode, expire, finish, grant, join, leave, loseAll, nodes, release, reports, saveReport } from "./claims.ts";
-import { cutStragglers } from "./conclude.ts";
+import { cutOne } from "./conclude.ts";
 import { Database } from "./database.ts";
+import { endSome } from "./endings.ts";
 import { expireResults, removals, removed } from "./expire-results.ts";
 import { controlOf, fact } from "./facts.ts";
 import { forget, keep, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, putSet, setNamed, setsOf, stateOf, submit } from "./sets.ts";
 import { tables } from "./tables.ts";
+import { settleSome } from "./whole-groups.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
 const layout = "7";
 
-export type SqliteOptions = { now?: () => number };
+/** Rollouts that end in one transaction, which holds this process up for so long. */
+const mostEndsAtOnce = 250;
+
+/** `atOnce`: rollouts that end in one transaction. */
+export type SqliteOptions = { now?: () => number; atOnce?: number | undefined };
 
 export class SqliteLedger implements Ledger {
   readonly id: string;
   readonly #db: Database;
   readonly #now: () => number;
   readonly #changes = new Changes();
+  readonly #atOnce: number;
+  readonly #turns = new Turns();
+  readonly ending = new Changes();
   readonly ordered = new Changes();
   readonly answered = new Changes();
 
   /** The caller holds the lock of the file's folder. Throws `store_error` for a file that is no ledger of this layout. */
-  static open(path: string, { now = Date.now }: SqliteOptions = {}): SqliteLedger {
-    return new SqliteLedger(new Database(path), path, now);
+  static open(path: string, { now = Date.now, atOnce = mostEndsAtOnce }: SqliteOptions = {}): SqliteLedger {
+    return new SqliteLedger(new Database(path), path, { now, atOnce });
   }
 
-  private constructor(db: Database, path: string, now: () => number) {
+  private constructor(db: Database, path: string, { now, atOnce }: { now: () => number; atOnce: number }) {
     this.#db = db;
     this.#now = now;
+    this.#atOnce = atOnce;
     this.id = db.transaction(() => {
       db.exec(tables);
       const found = fact(db, "layout", layout);
@@ -94,11 +105,18 @@ export class SqliteLedger implements Ledger {
   }
 
   async submit(set: string, parts: GroupPart[]) {
-    return this.#write(() => submit(this.#db, set, parts, this.#now()));
+    return this.#writeAndEnd(set, () => submit(this.#db, set, parts, this.#now()));
   }
 
   async cancel(what: CancelOrder, reason: string) {
-    return this.#write(() => cancel(this.#db, what, reason, this.#now()));
+    return this.#writeAndEnd(what.set, () => cancel(this.#db, what, reason, this.#now()));
+  }
+
+  async endMore() {
+    await this.#turns.take();
+    const ended = this.#db.transaction(() => endSome(this.#db, null, this.#atOnce, this.#now()) || settleSome(this.#db, this.#atOnce));
+    if (ended > 0) this.#changes.add();
+    return ended;
   }
 
   async isOver(set: string) {
@@ -108,6 +126,7 @@ export class SqliteLedger implements Ledger {
   async drain(set: string) {
     return this.#write(() => {
       drain(this.#db, set);
+      if (settleSome(this.#db, this.#atOnce) === this.#atOnce) this.ending.add();
       return stateOf(this.#db, set, this.#now());
     });
   }
@@ -117,18 +136,21 @@ export class SqliteLedger implements Ledger {
   }
 
   async leave(lease: Lease) {
-    this.#writeOfNode(() => leave(this.#db, lease, this.#now()));
+    await this.#writeOfNode(() => leave(this.#db, lease, this.#now()));
   }
 
   async beat(lease: Lease, running: readonly AttemptName[]) {
+    await this.#turns.take();
     return this.#db.transaction(() => beat(this.#db, lease, running, this.#now()));
   }
 
   async grantPlaces(lease: Lease, uses: readonly EngineUse[]) {
+    await this.#turns.take();
     return this.#db.transaction(() => grant(this.#db, lease, uses));
   }
 
   async claim(lease: Lease, free: number, from: ClaimedSets = "any") {
+    await this.#turns.take();
     return this.#db.transaction(() => claim(this.#db, lease, free, from, this.#now()));
   }
 
@@ -137,13 +159,19 @@ export class SqliteLedger implements Ledger {
   }
 
   async finish(name: AttemptName, result: AttemptResult) {
-    return this.#write(() => finish(this.#db, name, result, this.#now()));
+    const end = await this.#write(() => finish(this.#db, name, result, this.#now()));
+    const set = this.#db.get("SELECT set_id FROM rollouts WHERE id = ?", name.rollout_id)?.set_id;
+    if (end === "accepted") this.#endFirst(String(set));
+    return end;
   }
 
   async cutStragglers() {
-    const cut = this.#db.transaction(() => cutStragglers(this.#db, this.#now()));
-    if (cut > 0) this.#changes.add();
-    return cut;
+    for (let cut = 0; ; cut++) {
+      await this.#turns.take();
+      if (!this.#db.transaction(() => cutOne(this.#db, this.#now()))) return cut;
+      this.#changes.add();
+      this.#endFirst(null);
+    }
   }
 
   async nodes() {
@@ -151,7 +179,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async drainNode(name: string) {
-    this.#write(() => drainNode(this.#db, name));
+    await this.#write(() => drainNode(this.#db, name));
   }
 
   async expire() {
@@ -159,6 +187,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async expireResults(byDefault: number | null) {
+    await this.#turns.take();
     const groups = this.#db.transaction(() => expireResults(this.#db, byDefault, this.#now()));
     if (groups > 0) this.#changes.add();
     return groups;
@@ -169,6 +198,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async removed(all: readonly Removal[]) {
+    await this.#turns.take();
     this.#db.transaction(() => removed(this.#db, all));
   }
 
@@ -185,7 +215,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async keep(consumer: string, set: string, place: KeptPlace) {
-    this.#write(() => keep(this.#db, consumer, set, place));
+    await this.#write(() => keep(this.#db, consumer, set, place));
   }
 
   async forget(consumer: string, set: string) {
@@ -197,6 +227,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
+    await this.#turns.take();
     const state = this.#db.transaction(() => {
       const before = controlOf(this.#db);
       const order = before.order + 1;
@@ -214,6 +245,7 @@ export class SqliteLedger implements Ledger {
   }
 
   async report(lease: Lease, report: NodeReport) {
+    await this.#turns.take();
     this.#db.transaction(() => saveReport(this.#db, lease, NodeReport.parse(report)));
     this.answered.add();
   }
@@ -227,18 +259,38 @@ export class SqliteLedger implements Ledger {
   }
 
   /** Several questions of one moment. */
-  #read<T>(work: () => T): T {
+  async #read<T>(work: () => T): Promise<T> {
+    await this.#turns.take();
     return this.#db.transaction(work);
   }
 
-  #write<T>(work: () => T): T {
+  async #write<T>(work: () => T): Promise<T> {
+    await this.#turns.take();
     const result = this.#db.transaction(work);
     this.#changes.add();
     return result;
   }
 
-  #writeOfNode<T>(work: () => T): T {
-    const result = this.#write(work);
+  /** With a first part of what it ordered to end. */
+  async #writeAndEnd<T>(set: string, work: () => T): Promise<T> {
+    const result = await this.#write(work);
+    this.#endFirst(set);
+    return result;
+  }
+
+  /** A first part of what was ordered to end in a set, or in all. The rest is for `endMore`; so is all of it where it fails now, for what ordered it stands. */
+  #endFirst(set: string | null): void {
+    try {
+      const ended = this.#db.transaction(() => endSome(this.#db, set, this.#atOnce, this.#now()));
+      if (ended > 0) this.#changes.add();
+      if (ended === this.#atOnce) this.ending.add();
+    } catch {
+      this.ending.add();
+    }
+  }
+
+  async #writeOfNode<T>(work: () => T): Promise<T> {
+    const result = await this.#write(work);
     this.answered.add();
     return result;
   }

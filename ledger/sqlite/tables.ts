@@ -1,21 +1,27 @@
-/** The tables of a ledger in one file. Times are Unix milliseconds; specifications and rows are JSON; `shuns` has |names| of nodes. Nodes are of this process alone. */
+/**
+ * The tables of a ledger in one file. Times are Unix milliseconds; specifications and rows are JSON; `shuns` has |names| of nodes. Nodes
+ * are of this process alone. `counts` are kept by triggers: to count the rollouts of a large set would stop this process.
+ */
 export const tables = `
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS sets (
   id TEXT PRIMARY KEY, namespace TEXT NOT NULL, key TEXT NOT NULL, spec TEXT NOT NULL, priority INTEGER NOT NULL, weight REAL NOT NULL,
   pass REAL NOT NULL DEFAULT 0, groups INTEGER NOT NULL DEFAULT 0, is_drained INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL,
   admitted INTEGER NOT NULL DEFAULT 0, since_step INTEGER, since_groups INTEGER NOT NULL DEFAULT 0, spare INTEGER NOT NULL DEFAULT 0,
-  expired_row INTEGER NOT NULL DEFAULT 0, expired_whole INTEGER NOT NULL DEFAULT 0, UNIQUE (namespace, key)
+  expired_row INTEGER NOT NULL DEFAULT 0, expired_whole INTEGER NOT NULL DEFAULT 0,
+  expired_rollouts INTEGER NOT NULL DEFAULT 0, expired_groups INTEGER NOT NULL DEFAULT 0, UNIQUE (namespace, key)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS namespaces (name TEXT PRIMARY KEY, spec_chars INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS groups (
-  set_id TEXT NOT NULL REFERENCES sets, key TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL, task_hash TEXT NOT NULL,
-  size INTEGER NOT NULL, places INTEGER NOT NULL, submitted INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0,
+  set_id TEXT NOT NULL REFERENCES sets, key TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL, task_id TEXT NOT NULL,
+  task_hash TEXT NOT NULL, size INTEGER NOT NULL, places INTEGER NOT NULL, submitted INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0,
   standing INTEGER NOT NULL DEFAULT 0, whole INTEGER, is_admitted INTEGER NOT NULL DEFAULT 0, step INTEGER,
   enough INTEGER, cut_after INTEGER, cut_ms INTEGER, cut_at INTEGER, is_stopped INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (set_id, key)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS whole_groups ON groups (set_id, whole) WHERE whole IS NOT NULL;
+CREATE INDEX IF NOT EXISTS waiting_groups ON groups (set_id, number) WHERE whole IS NULL AND is_admitted = 0;
+CREATE INDEX IF NOT EXISTS partial_groups ON groups (set_id) WHERE whole IS NULL AND submitted < places AND finished >= submitted;
 CREATE INDEX IF NOT EXISTS begun_groups ON groups (set_id, step) WHERE whole IS NULL AND step IS NOT NULL;
 CREATE INDEX IF NOT EXISTS timed_groups ON groups (cut_at) WHERE whole IS NULL AND cut_at IS NOT NULL;
 CREATE TABLE IF NOT EXISTS rollouts (
@@ -25,18 +31,29 @@ CREATE TABLE IF NOT EXISTS rollouts (
   shuns TEXT, earlier TEXT, UNIQUE (set_id, group_key, sample_index)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued';
-CREATE INDEX IF NOT EXISTS held_rollouts ON rollouts (set_id, group_key) WHERE state = 'held';
-CREATE INDEX IF NOT EXISTS later_rollouts ON rollouts (set_id, group_key) WHERE state = 'later';
+CREATE INDEX IF NOT EXISTS queued_since ON rollouts (set_id, since) WHERE state = 'queued';
 CREATE INDEX IF NOT EXISTS running_rollouts ON rollouts (set_id, node) WHERE state = 'running';
+CREATE INDEX IF NOT EXISTS open_rollouts ON rollouts (set_id, place) WHERE state <> 'done';
+CREATE TABLE IF NOT EXISTS endings (
+  number INTEGER PRIMARY KEY, set_id TEXT NOT NULL, group_key TEXT, is_rest INTEGER NOT NULL, reason TEXT NOT NULL, upto INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS endings_of_set ON endings (set_id);
 CREATE TABLE IF NOT EXISTS results (
   seq INTEGER PRIMARY KEY, set_id TEXT NOT NULL, rollout_id TEXT NOT NULL UNIQUE REFERENCES rollouts (id), group_key TEXT NOT NULL,
   sample_index INTEGER NOT NULL, state TEXT NOT NULL, code TEXT, row TEXT NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS results_of_set ON results (set_id, seq, state, code);
 CREATE INDEX IF NOT EXISTS results_of_group ON results (set_id, group_key, sample_index);
-CREATE TABLE IF NOT EXISTS expired_results (
-  set_id TEXT NOT NULL, state TEXT NOT NULL, code TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (set_id, state, code)
-) STRICT;
+CREATE TABLE IF NOT EXISTS counts (
+  set_id TEXT NOT NULL, what TEXT NOT NULL, name TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (set_id, what, name)
+) STRICT, WITHOUT ROWID;
+${counted("new_rollouts", "INSERT ON rollouts", "rollout", "new.state", 1)}
+${counted("left_rollouts", "UPDATE OF state ON rollouts WHEN old.state <> new.state", "rollout", "old.state", -1)}
+${counted("moved_rollouts", "UPDATE OF state ON rollouts WHEN old.state <> new.state", "rollout", "new.state", 1)}
+${counted("new_results", "INSERT ON results", "result", "new.state", 1)}
+${counted("new_failures", "INSERT ON results WHEN new.code IS NOT NULL", "failure", "new.code", 1)}
+${counted("new_groups", "INSERT ON groups", "group", "'any'", 1)}
+${counted("whole_groups", "UPDATE OF whole ON groups WHEN old.whole IS NULL AND new.whole IS NOT NULL", "group", "'whole'", 1)}
 CREATE TABLE IF NOT EXISTS removals (rollout_id TEXT PRIMARY KEY, set_id TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS superseded (rollout_id TEXT PRIMARY KEY, set_id TEXT NOT NULL, noted INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS tallies (set_id TEXT PRIMARY KEY, tally TEXT NOT NULL) STRICT;
@@ -49,3 +66,9 @@ CREATE TABLE IF NOT EXISTS consumers (
   name TEXT NOT NULL, set_id TEXT NOT NULL, cursor TEXT NOT NULL, PRIMARY KEY (set_id, name)
 ) STRICT;
 `;
+
+function counted(trigger: string, event: string, what: string, name: string, n: number): string {
+  return `CREATE TRIGGER IF NOT EXISTS count_${trigger} AFTER ${event} BEGIN
+  INSERT INTO counts VALUES (new.set_id, '${what}', ${name}, ${n}) ON CONFLICT (set_id, what, name) DO UPDATE SET n = n + ${n};
+END;`;
+}

@@ -1,7 +1,7 @@
 /** Routes for what is asked for: sets, groups, rollouts; and for taking it back. */
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import { assertAsStrict, type Demands, GroupPart, SetSpec, type SetState, strictest } from "../../ledger/index.ts";
+import { assertAsStrict, type CancelOrder, type Demands, GroupPart, SetSpec, type SetState, strictest } from "../../ledger/index.ts";
 import { nothing } from "../../proxy/control/route.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { ServiceParts } from "../service-parts.ts";
@@ -86,9 +86,10 @@ export function setRoutes({
       method: "delete",
       path: "/sets/:id",
       roles: ["submit"],
-      title: "Cancels what is not over of a set",
+      title:
+        "Cancels what is not over of a set: `cancelled` says how much. Of many a part is over with the answer, and the others while `is_cancelling`",
       query: Reason,
-      handle: async ({ param, query }, { ledger }) => ({ cancelled: await ledger.cancel({ set: param("id") }, query.reason) }),
+      handle: ({ param, query }, { ledger }) => cancel(ledger, { set: param("id") }, query.reason),
     }),
     defineRoute({
       method: "delete",
@@ -96,9 +97,7 @@ export function setRoutes({
       roles: ["submit"],
       title: "Cancels what is not over of a group",
       query: Reason,
-      handle: async ({ param, query }, { ledger }) => ({
-        cancelled: await ledger.cancel({ set: param("id"), group: param("key") }, query.reason),
-      }),
+      handle: ({ param, query }, { ledger }) => cancel(ledger, { set: param("id"), group: param("key") }, query.reason),
     }),
     defineRoute({
       method: "delete",
@@ -106,9 +105,7 @@ export function setRoutes({
       roles: ["submit"],
       title: "Cancels a rollout, unless it is over",
       query: Reason,
-      handle: async ({ param, query }, { ledger }) => ({
-        cancelled: await ledger.cancel({ set: param("id"), rollout: param("rollout") }, query.reason),
-      }),
+      handle: ({ param, query }, { ledger }) => cancel(ledger, { set: param("id"), rollout: param("rollout") }, query.reason),
     }),
     defineRoute({
       method: "post",
@@ -163,6 +160,11 @@ export function setRoutes({
       handle: async ({ param, query: { set } }, { ledger }) => ({ forgotten: await ledger.forget(param("name"), set) }),
     }),
   ];
+}
+
+async function cancel(ledger: Caller["ledger"], what: CancelOrder, reason: string): Promise<{ cancelled: number; is_cancelling: boolean }> {
+  const cancelled = await ledger.cancel(what, reason);
+  return { cancelled, is_cancelling: (await ledger.set(what.set)).is_cancelling };
 }
 
 /** Throws `request_invalid` for a webhook that is never told. */

@@ -6,8 +6,15 @@ import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import type { Need } from "../needs.ts";
 
-/** A ledger at a place; another `open` there is a process that begins after the first one was killed. `pass`: of the leases' time. `tell`: one statement of the test's own. */
-export type LedgerPlace = { open(): Promise<Ledger>; pass(seconds: number): Promise<void>; tell(sql: string): Promise<void> };
+/**
+ * A ledger at a place; another `open` there is a process that begins after the first one was killed. `atOnce`: rollouts that end in one
+ * transaction. `pass`: of the leases' time. `tell`: one statement of the test's own.
+ */
+export type LedgerPlace = {
+  open(atOnce?: number): Promise<Ledger>;
+  pass(seconds: number): Promise<void>;
+  tell(sql: string): Promise<void>;
+};
 
 /** `searches`: how many orders of events are tried. Each asks a server some thousand times. */
 export type LedgerDriver = { name: string; needs?: Need; searches: number; place: () => LedgerPlace };
@@ -33,7 +40,7 @@ export function ledgerDrivers(): LedgerDriver[] {
           using file = new DatabaseSync(path);
           file.exec(sql);
         };
-        return { open: async () => SqliteLedger.open(path, { now: () => time }), pass, tell };
+        return { open: async (atOnce?: number) => SqliteLedger.open(path, { now: () => time, atOnce }), pass, tell };
       },
     },
     {
@@ -43,7 +50,7 @@ export function ledgerDrivers(): LedgerDriver[] {
       place: () => {
         const at = new PostgresPlace(postgres, `place${files++}`);
         return {
-          open: async () => PostgresLedger.open(await at.url()),
+          open: async (atOnce?: number) => PostgresLedger.open(await at.url(), "service", { atOnce }),
           pass: (seconds) => at.passLeases(seconds),
           tell: async (sql) => void (await at.ask(sql)),
         };

@@ -722,8 +722,10 @@ for (const { name, needs, searches, place } of drivers) {
     timeout: 120_000,
   }, async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 60, size: "max" }), fc.boolean(), (steps, isAllocated) =>
-        replay(place(), steps, isAllocated),
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 60, size: "max" }),
+        fc.record({ isAllocated: fc.boolean(), isStopped: fc.boolean(), atOnce: fc.constantFrom(1, 2, 1_000) }),
+        (steps, kind) => replay(place(), steps, kind),
       ),
       { numRuns: searches },
     );
@@ -821,6 +823,8 @@ const kinds = [
   "release",
   "beat",
   "cancel",
+  "cancelSet",
+  "endMore",
   "crash",
   "rejoin",
   "expire",
@@ -829,23 +833,33 @@ const kinds = [
 ] as const;
 const step = fc.record({ kind: fc.constantFrom(...kinds), pick: fc.nat(3) });
 
-/** Carries out the steps, then finishes what is left, and looks at all that was served on the way. `isAllocated`: by `allocation`. */
-async function replay(at: LedgerPlace, steps: { kind: (typeof kinds)[number]; pick: number }[], isAllocated: boolean): Promise<void> {
-  let ledger = await at.open();
+/** `isAllocated`: by `allocation`. `isStopped`: by `early_stop`. `atOnce`: rollouts that end in one transaction. */
+type ReplayedSet = { isAllocated: boolean; isStopped: boolean; atOnce: number };
+
+/** Carries out the steps, then finishes what is left, and looks at all that was served on the way. */
+async function replay(
+  at: LedgerPlace,
+  steps: { kind: (typeof kinds)[number]; pick: number }[],
+  { isAllocated, isStopped, atOnce }: ReplayedSet,
+): Promise<void> {
+  let ledger = await at.open(atOnce);
   const opened = [ledger];
   let lease: Lease = await ledger.join({ name: "n", slots: 9 });
-  const set = (await ledger.putSet("s", spec({ samples: 3, ...(isAllocated && { allocation }) }))).set_id;
+  const set = (await ledger.putSet("s", spec({ samples: 3, ...(isAllocated && { allocation }), ...(isStopped && { early_stop: 2 }) })))
+    .set_id;
   const places = Array.from({ length: isAllocated ? allocation.most : 3 }, (_, at) => at);
   const asked = new Set<string>();
   const claims: Claim[] = [];
   const accepted = new Map<string, number>();
   const begun = new Map<string, number>();
+  const cancelled = new Set<string>();
   const read = { rows: null as string | null, groups: null as string | null };
   const served: string[] = [];
   const servedGroups: string[] = [];
   const claim = async (count: number) => {
     for (const one of await ledger.claim(lease, count)) {
       assert.ok(one.attempt > (begun.get(one.rollout_id) ?? 0), "attempts of a rollout have growing numbers");
+      assert.ok(!cancelled.has(one.rollout_id), "what was cancelled is not begun");
       begun.set(one.rollout_id, one.attempt);
       claims.push(one);
     }
@@ -854,6 +868,7 @@ async function replay(at: LedgerPlace, steps: { kind: (typeof kinds)[number]; pi
     if ((await ledger.finish(one, attemptResult({ turns: one.attempt, reward: one.group_key < "g2" ? 1 : one.index % 2 }))) === "fenced")
       return;
     assert.ok(!accepted.has(one.rollout_id), "a rollout is accepted once");
+    assert.ok(!cancelled.has(one.rollout_id), "the attempt of a cancelled rollout is fenced");
     accepted.set(one.rollout_id, one.attempt);
   };
   const readRows = async (limit: number) => {
@@ -867,10 +882,8 @@ async function replay(at: LedgerPlace, steps: { kind: (typeof kinds)[number]; pi
     for (const { cursor, group_key, rows } of await ledger.wholeGroups(set, read.groups, limit)) {
       read.groups = cursor;
       servedGroups.push(group_key);
-      assert.deepEqual(
-        rows.map(({ index }) => index),
-        places,
-      );
+      const indexes = rows.map(({ index }) => index);
+      assert.deepEqual(indexes, isStopped ? [...new Set(indexes)].sort() : places);
     }
   };
   const does: Record<(typeof kinds)[number], (pick: number) => Promise<unknown>> = {
@@ -884,8 +897,14 @@ async function replay(at: LedgerPlace, steps: { kind: (typeof kinds)[number]; pi
       claims.length > 0 && ledger.release(claims[pick % claims.length] as Claim, pick % 2 === 0 ? "sandbox_error" : null),
     beat: () => ledger.beat(lease, claims),
     cancel: (pick) => ledger.cancel({ set, group: `g${pick}` }, "stale").catch(() => undefined),
+    cancelSet: async (pick) => {
+      if (pick > 0) return;
+      await ledger.cancel({ set }, "all of it");
+      for (const id of asked) if (!accepted.has(id)) cancelled.add(id);
+    },
+    endMore: () => ledger.endMore(),
     crash: async () => {
-      ledger = await at.open();
+      ledger = await at.open(atOnce);
       opened.push(ledger);
     },
     rejoin: async () => {
@@ -899,6 +918,7 @@ async function replay(at: LedgerPlace, steps: { kind: (typeof kinds)[number]; pi
     readGroups: (pick) => readGroups(1 + (pick % 2)),
   };
   for (const { kind, pick } of steps) await does[kind](pick);
+  while ((await ledger.endMore()) > 0);
   lease = await ledger.join({ name: "n", slots: 9 });
   for (const id of (
     await ledger.submit(
@@ -911,6 +931,7 @@ async function replay(at: LedgerPlace, steps: { kind: (typeof kinds)[number]; pi
     await claim(5);
     if (claims.length === left) break;
     for (const one of claims.slice(left)) await finish(one);
+    while ((await ledger.endMore()) > 0);
   }
   await readRows(1_000);
   await readGroups(1_000);

@@ -123,7 +123,7 @@ test("results come by cursor, with the rows of a format, and a request that wait
   const late = `/sets/${set}/rollouts/${(claims[2] as Claim).rollout_id}`;
   assert.deepEqual((await call("GET", late)).body, { result: null });
   const one = call("GET", `${late}?wait=30&payload=rows`);
-  assert.deepEqual((await call("DELETE", `/sets/${set}/groups/h?reason=stale`)).body, { cancelled: 2 });
+  assert.deepEqual((await call("DELETE", `/sets/${set}/groups/h?reason=stale`)).body, { cancelled: 2, is_cancelling: false });
   assert.deepEqual((await one).body.result.error, { code: "cancelled", message: "stale" });
   assert.deepEqual((await call("GET", `/sets/${set}`)).body.rollouts, {
     queued: 0,

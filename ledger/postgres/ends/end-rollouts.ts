@@ -1,13 +1,15 @@
 /** Rollouts are over: their rows, and with them the counts of their groups. */
-import type { DatabaseRow } from "../database-row.ts";
-import { earlierOf, specOf, toResult } from "../from-rows.ts";
-import { enoughStand, moreOf, notAllocated, stands } from "../group-tools.ts";
-import type { AttemptResult, ResultRow, SetSpec } from "../records.ts";
-import { type EndedRollout, nothingMeasured, toResultRow } from "../result-row.ts";
-import { stepInSql } from "./facts.ts";
-import { joinTheLine } from "./join-the-line.ts";
-import type { Transaction } from "./postgres-database.ts";
-import { now, ownXid } from "./tables.ts";
+import type { DatabaseRow } from "../../database-row.ts";
+import { earlierOf, specOf, toResult } from "../../from-rows.ts";
+import { enoughStand, moreOf, notAllocated, stands } from "../../group-tools.ts";
+import type { AttemptResult, ResultRow, SetSpec } from "../../records.ts";
+import { type EndedRollout, toResultRow } from "../../result-row.ts";
+import { stepInSql } from "../facts.ts";
+import { joinTheLine } from "../join-the-line.ts";
+import type { Transaction } from "../postgres-database.ts";
+import { now, ownXid } from "../tables.ts";
+import { isEndingGroup, isToEnd, orderEnding } from "./endings.ts";
+import { whole } from "./whole.ts";
 
 type Ending = {
   /** Only where this attempt is the one that runs; null: in any state, and the caller has locked them. */
@@ -34,13 +36,17 @@ export async function endRollouts(db: Transaction, { ids, ...ending }: Ending & 
   return groups.reduce((sum, { count }) => sum + Number(count), 0);
 }
 
-/** What their rows say of them, which the end itself changes nothing of. Groups are locked where several may be ended: `attempt` is null. */
+/**
+ * What their rows say of them, which the end itself changes nothing of. Groups are locked where several may be ended: `attempt` is null.
+ * The end of an attempt is none where the rollout is to end as cancelled.
+ */
 export async function rolloutsToEnd(db: Transaction, ids: readonly string[], attempt: number | null): Promise<RolloutToEnd[]> {
   if (ids.length === 0) return [];
   const rows = await db.all(
     `SELECT rollouts.id, rollouts.set_id, group_key, sample_index, coalesce($2::integer, attempt) AS attempt, earlier, number, size, task_id, task_hash, spec, ${now} AS now, ${stepInSql} AS step
      FROM rollouts JOIN groups ON groups.set_id = rollouts.set_id AND groups.key = group_key JOIN sets ON sets.id = rollouts.set_id
-     WHERE rollouts.id = ANY ($1) ORDER BY groups.set_id, groups.key ${attempt === null ? "FOR UPDATE OF groups" : ""}`,
+     WHERE rollouts.id = ANY ($1) ${attempt === null ? "" : `AND NOT ${isToEnd}`}
+     ORDER BY groups.set_id, groups.key ${attempt === null ? "FOR UPDATE OF groups" : ""}`,
     ids,
     attempt,
   );
@@ -97,12 +103,6 @@ function toEnded(row: DatabaseRow): EndedRollout {
   };
 }
 
-/** A group is whole, once, when all that is wanted of it is over; `isWhole` says so in SQL. */
-export function whole(isWhole: string): string {
-  return `whole_xid = CASE WHEN whole_xid IS NULL AND ${isWhole} THEN ${ownXid} ELSE whole_xid END,
-    whole_seq = CASE WHEN whole_xid IS NULL AND ${isWhole} THEN nextval('places') ELSE whole_seq END`;
-}
-
 /** When the first results of a group are there: as many more as the policy says. The rest ends. The caller has locked its rollouts. */
 async function beginMore(db: Transaction, spec: SetSpec, set: string, key: string): Promise<void> {
   const open = await db.all(
@@ -111,6 +111,7 @@ async function beginMore(db: Transaction, spec: SetSpec, set: string, key: strin
     key,
   );
   if (open.length === 0 || open.some(({ state }) => state !== "later")) return;
+  if ((await db.get(`SELECT ${isEndingGroup} AS is_ending`, set, key))?.is_ending === true) return;
   const rows = await db.all("SELECT entry FROM results WHERE set_id = $1 AND group_key = $2", set, key);
   const left = await db.get("SELECT spare FROM sets WHERE id = $1 FOR UPDATE", set);
   const { more, spare } = moreOf(spec, rows.map(toResult), Number(left?.spare));
@@ -120,7 +121,7 @@ async function beginMore(db: Transaction, spec: SetSpec, set: string, key: strin
   const ids = open.map(({ id }) => String(id));
   // A group whose first rollouts were cancelled before it was begun waits as it did.
   await db.run(
-    `UPDATE rollouts SET since = ${now},
+    `UPDATE rollouts SET since = ${now}, is_again = true,
        state = CASE WHEN $2::boolean AND NOT (SELECT is_admitted FROM groups WHERE set_id = $3 AND key = $4) THEN 'held' ELSE 'queued' END
      WHERE id = ANY ($1)`,
     ids.slice(0, more),
@@ -130,27 +131,15 @@ async function beginMore(db: Transaction, spec: SetSpec, set: string, key: strin
   );
   // They have as long as the first ones had.
   await db.run(`UPDATE groups SET cut_at = ${now} + cut_ms WHERE set_id = $1 AND key = $2 AND cut_at IS NOT NULL`, set, key);
-  const result = nothingMeasured("cancelled", notAllocated);
-  await endRollouts(db, { ids: ids.slice(more), attempt: null, state: "cancelled", result });
+  if (ids.length > more) await orderEnding(db, { set, key, isRest: true, reason: notAllocated });
 }
 
-/** What of the group is not over ends as cancelled, also what joins it later. The caller has locked its rollouts. */
+/** What of the group is not over is to end as cancelled, also what joins it later. */
 export async function stopGroup(db: Transaction, set: string, key: string, why: string): Promise<void> {
-  const ids = await openOf(db, set, [key]);
   await db.run(
     `UPDATE groups SET is_stopped = true, wanted = submitted, ${whole("finished >= submitted")} WHERE set_id = $1 AND key = $2`,
     set,
     key,
   );
-  await endRollouts(db, { ids, attempt: null, state: "cancelled", result: nothingMeasured("cancelled", why) });
-}
-
-/** Locked in their order. */
-export async function openOf(db: Transaction, set: string, keys: readonly string[]): Promise<string[]> {
-  const open = await db.all(
-    "SELECT id FROM rollouts WHERE set_id = $1 AND group_key = ANY ($2) AND state <> 'done' ORDER BY place FOR UPDATE",
-    set,
-    keys,
-  );
-  return open.map(({ id }) => String(id));
+  await orderEnding(db, { set, key, isRest: false, reason: why });
 }
