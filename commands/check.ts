@@ -118,7 +118,7 @@ async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: Checking[
   const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
   const tasks = chosenTasks(loaded, choice);
   checkPublicNetwork(tasks, flags.allowPublicNetwork === true);
-  const hashed = await hashedTasks(tasks, plugIns.graders);
+  const hashed = await hashedTasks(tasks, plugIns.graders, { onLeftOut });
   // What is found in the process sandbox admits nothing, and says nothing of containers.
   const isContainer = backend.capabilities.isolation !== "none";
   const known =

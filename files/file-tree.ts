@@ -1,6 +1,6 @@
 /** A tree of files in memory: what is put into a sandbox and what is taken out of one. */
 import { createHash } from "node:crypto";
-import { lstat, readdir, readFile } from "node:fs/promises";
+import { lstat, readdir, readFile, readlink } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { AlidadeError } from "../errors.ts";
 
@@ -10,36 +10,52 @@ export type TreeFile = { path: string; content: Buffer; mode: number };
 /** More than any task of the formats that we read holds; a folder over it was named by mistake. */
 const folderBounds = { max_files: 20_000, max_bytes: 512 * 1024 * 1024 };
 
-/**
- * The regular files below a folder of the host, sorted by path. A link is refused, for a task file is untrusted and a
- * link in its folder could name any file of the host.
- */
-export async function readFolder(folder: string, bounds: Partial<typeof folderBounds> = {}): Promise<TreeFile[]> {
-  const { max_files, max_bytes } = { ...folderBounds, ...bounds };
+type FolderOptions = Partial<typeof folderBounds> & {
+  /**
+   * `refused`, the default: a task file is untrusted, and a link in its folder could name any file of the host. `kept`: as a
+   * file that says where it leads.
+   */
+  links?: "refused" | "kept";
+};
+
+type FolderEntry = { path: string; size: number; mode: number; isLink: boolean };
+
+/** The regular files below a folder of the host, sorted by path. Throws `task_invalid` for what is none. */
+export async function readFolder(folder: string, options: FolderOptions = {}): Promise<TreeFile[]> {
   const files: TreeFile[] = [];
+  for (const { path, mode, isLink } of await listFolder(folder, options)) {
+    const content = isLink ? Buffer.from(`\0link to ${await readlink(join(folder, path))}`) : await readFile(join(folder, path));
+    files.push({ path, content, mode: mode & 0o111 && !isLink ? 0o755 : 0o644 });
+  }
+  return files;
+}
+
+/** What `readFolder` would read, without reading it. */
+export async function listFolder(folder: string, { links = "refused", ...own }: FolderOptions = {}): Promise<FolderEntry[]> {
+  const { max_files, max_bytes } = { ...folderBounds, ...own };
+  const entries: FolderEntry[] = [];
   let bytes = 0;
   const walk = async (below: string): Promise<void> => {
-    const names = (await namesIn(join(folder, below))).sort();
-    for (const name of names) {
+    for (const name of await namesIn(join(folder, below))) {
       const path = below ? `${below}/${name}` : name;
       const found = await lstat(join(folder, path));
-      if (found.isDirectory()) {
-        await walk(path);
-      } else if (found.isFile()) {
+      const isLink = found.isSymbolicLink() && links === "kept";
+      if (found.isDirectory()) await walk(path);
+      else if (!found.isFile() && !isLink) throw noFile(join(folder, path));
+      else {
         bytes += found.size;
-        if (files.length >= max_files) throw tooLarge(folder, `${max_files} files`);
+        if (entries.length >= max_files) throw tooLarge(folder, `${max_files} files`);
         if (bytes > max_bytes) throw tooLarge(folder, `${max_bytes} bytes`);
-        files.push({ path, content: await readFile(join(folder, path)), mode: found.mode & 0o111 ? 0o755 : 0o644 });
-      } else {
-        throw new AlidadeError(
-          "task_invalid",
-          `${join(folder, path)} is neither a file nor a folder (links are not followed): put the file itself there`,
-        );
+        entries.push({ path, size: found.size, mode: found.mode, isLink });
       }
     }
   };
   await walk("");
-  return files.sort(byPath);
+  return entries.sort(byPath);
+}
+
+function noFile(path: string): AlidadeError {
+  return new AlidadeError("task_invalid", `${path} is neither a file nor a folder (links are not followed): put the file itself there`);
 }
 
 /** A plain error: what asked for the folder says whose failure that is. */
@@ -139,6 +155,6 @@ export function isExecutable(file: TreeFile): boolean {
   return (file.mode & 0o111) !== 0;
 }
 
-function byPath(a: TreeFile, b: TreeFile): number {
+function byPath(a: { path: string }, b: { path: string }): number {
   return a.path < b.path ? -1 : a.path > b.path ? 1 : 0;
 }

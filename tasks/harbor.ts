@@ -4,12 +4,14 @@
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isBelow } from "../files/file-tree.ts";
 import type { Task } from "../schema/task.ts";
 import { configName } from "./harbor/read-config.ts";
 import { readTask, toTask } from "./harbor/to-task.ts";
 import { isArchive, unpackArchive } from "./harbor/unpack-archive.ts";
 import { exists } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
+import { taskError } from "./task-error.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 
 export const harbor: TaskFormat = {
@@ -23,14 +25,38 @@ export const harbor: TaskFormat = {
   },
 
   async load(path, options) {
-    const folders = await taskFolders((await stat(path)).isFile() ? await unpackArchive(path) : path);
-    const read = await loadEach(folders, (folder) => readTask(folder, options), options);
+    const read = await loadEach(
+      await wholeFolders(path, options),
+      (folder) => folder,
+      (folder) => readTask(folder, options),
+      options,
+    );
     const wanted = read.filter(({ task_id }) => options.only?.has(task_id) ?? true);
-    const tasks = await loadEach(wanted, (one) => toTask(one, options), options);
+    const tasks = await loadEach(
+      wanted,
+      ({ file }) => file,
+      (one) => toTask(one, options),
+      options,
+    );
     sayNetwork(tasks, path, options);
     return tasks;
   },
 };
+
+/** Those of which an archive has all; what it has in the place of files is left out by its name, and its task with it. */
+async function wholeFolders(path: string, options: LoadOptions): Promise<string[]> {
+  if ((await stat(path)).isDirectory()) return taskFolders(path);
+  const { folder: place, refused } = await unpackArchive(path);
+  await loadEach(
+    refused,
+    () => path,
+    async ({ path: name, type }) => {
+      throw taskError(path, name, `is a ${type}: pack the file itself (tar --dereference --hard-dereference)`);
+    },
+    options,
+  );
+  return (await taskFolders(place)).filter((folder) => !refused.some((one) => isBelow(join(place, one.path), folder)));
+}
 
 /** Data sets stand in a folder or two of their own in an archive. */
 const deepest = 3;

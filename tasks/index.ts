@@ -5,8 +5,10 @@ import { registryOf } from "../host/plug-ins.ts";
 import type { Task } from "../schema/task.ts";
 import { harbor } from "./harbor.ts";
 import { exists } from "./host-path.ts";
+import { loadEach } from "./load-each.ts";
 import { native } from "./native.ts";
 import { sweRow } from "./swe/index.ts";
+import { assertReadable } from "./task-folders.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 import { WantedTask } from "./wanted-task.ts";
 
@@ -40,7 +42,21 @@ export async function loadTasks(path: string, options: LoadOptions = {}): Promis
   };
   const asked = { ...options, ...(options.onLeftOut && { onLeftOut }) };
   const only = id === null ? null : new WantedTask(id);
-  const tasks = await format.load(place, only === null ? asked : { ...asked, only });
+  const wanted = only === null ? asked : { ...asked, only };
+  const loaded = (
+    await loadEach(
+      [place],
+      () => place,
+      () => format.load(place, wanted),
+      asked,
+    )
+  ).flat();
+  const tasks = await loadEach(
+    loaded,
+    ({ task_id }) => `task ${task_id}`,
+    (task) => readable(task, options.graders),
+    asked,
+  );
   if (tasks.length === 0 && leftOut === 0)
     throw only?.missing(place) ?? new AlidadeError("task_invalid", `${place} holds no tasks`, { param: "tasks" });
   const seen = new Set<string>();
@@ -65,6 +81,11 @@ export async function loadTaskSets(
   if (tasks.length === 0 && errors[0]) throw errors[0];
   errors.forEach(options.onLeftOut);
   return tasks;
+}
+
+async function readable(task: Task, graders: LoadOptions["graders"]): Promise<Task> {
+  await assertReadable(task, graders);
+  return task;
 }
 
 function splitId(path: string): [string, string | null] {

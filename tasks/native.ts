@@ -8,20 +8,23 @@
  *     environment: { files: files, mounts: { /opt/alidade/node: alidade:node } }
  *     grader: { kind: tests, parser: node-test, command: [node, "{runner}", test], tests: tests, … }
  */
-import { open, readdir, readFile, stat } from "node:fs/promises";
+import { lstat, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { parse } from "yaml";
 import { messageOf } from "../errors.ts";
 import { readJson, tryJson } from "../schema/read-json.ts";
 import { Task } from "../schema/task.ts";
 import { exists, folderBelow } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
-import { readRows } from "./read-rows.ts";
+import { holdsList, readHead, readRows } from "./read-rows.ts";
+import { readText } from "./read-text.ts";
+import { readYaml } from "./read-yaml.ts";
 import { resolveTask, type TaskPlace } from "./resolve-task.ts";
 import { parseTask, taskError } from "./task-error.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
 
 const fileName = "task.yaml";
+/** A patch or a script of a task may stand in it; files are for more. */
+const mostJsonBytes = 16 * 1024 * 1024;
 
 export const native: TaskFormat = {
   name: "native",
@@ -36,13 +39,18 @@ export const native: TaskFormat = {
 
   async load(path, options) {
     const { only, graders } = options;
-    const tasks = (await stat(path)).isDirectory()
-      ? await loadEach(await taskFiles(path), readTask, options)
-      : (await holdsRows(path))
+    const isFolder = (await stat(path)).isDirectory();
+    const tasks =
+      !isFolder && (await holdsRows(path))
         ? await rowsOf(path, options)
-        : [await readTask(path)];
+        : await loadEach(isFolder ? await taskFiles(path) : [path], (file) => file, readTask, options);
     const wanted = tasks.filter(({ task }) => only?.has(task.task_id) ?? true);
-    return loadEach(wanted, ({ task, file, where }) => resolveTask(task, folderOf(file, where), graders), options);
+    return loadEach(
+      wanted,
+      ({ where }) => where,
+      ({ task, file, where }) => resolveTask(task, folderOf(file, where), graders),
+      options,
+    );
   },
 };
 
@@ -51,34 +59,25 @@ async function taskFiles(folder: string): Promise<string[]> {
   if (await exists(join(folder, fileName))) return [join(folder, fileName)];
   const entries = await readdir(folder, { withFileTypes: true });
   const inside = entries.filter((entry) => entry.isDirectory()).map((entry) => join(folder, entry.name, fileName));
-  const found = await Promise.all(inside.map(exists));
-  return inside.filter((_, index) => found[index]).sort();
+  // A link that leads nowhere is named, and not passed by.
+  const found = await Promise.all(inside.map((file) => lstat(file).catch(() => null)));
+  return inside.filter((_, index) => found[index] !== null).sort();
 }
 
 /** Is it a file of several tasks or of SWE rows: one a line, or a list? */
 async function holdsRows(path: string): Promise<boolean> {
-  return path.endsWith(".jsonl") || (path.endsWith(".json") && /^\s*\[/.test(await readFile(path, "utf8")));
+  return path.endsWith(".jsonl") || (path.endsWith(".json") && (await holdsList(path)));
 }
-
-/** Rows of the sets that we know take some kilobytes. */
-const headBytes = 1024 * 1024;
 
 /** undefined: there is none, or it is no JSON. A .jsonl file is read to its end only where no row ends within its head. */
 async function firstRow(path: string): Promise<unknown> {
-  const lines = path.endsWith(".jsonl") ? await firstLines(path).catch(() => []) : [];
+  const lines = path.endsWith(".jsonl") ? (await readHead(path)).split("\n").slice(0, -1) : [];
   for (const line of lines) {
     const value = tryJson(line);
     if (value !== undefined) return value;
   }
   const [first] = await readRows(path, { onLeftOut: () => undefined }).catch(() => []);
   return first?.value;
-}
-
-/** Those that end within the head of the file. */
-async function firstLines(path: string): Promise<string[]> {
-  await using file = await open(path);
-  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(headBytes) });
-  return buffer.toString("utf8", 0, bytesRead).split("\n").slice(0, -1);
 }
 
 /** Rows of the SWE sets have other columns. */
@@ -90,7 +89,12 @@ function isTask(row: unknown): row is { task_id: unknown; grader: unknown } {
 async function rowsOf(path: string, options: LoadOptions): Promise<Read[]> {
   const { only } = options;
   const rows = (await readRows(path, options)).filter(({ value }) => only?.has(idOf(value)) ?? true);
-  return loadEach(rows, async ({ value, where }) => ({ task: parseTask(Task, value, where), file: path, where }), options);
+  return loadEach(
+    rows,
+    ({ where }) => where,
+    async ({ value, where }) => ({ task: parseTask(Task, value, where), file: path, where }),
+    options,
+  );
 }
 
 function idOf(row: unknown): string {
@@ -101,17 +105,16 @@ function idOf(row: unknown): string {
 type Read = { task: Task; file: string; where: string };
 
 async function readTask(file: string): Promise<Read> {
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    throw taskError(file, "the file", `cannot be read (${messageOf(error)})`);
-  });
-  return { task: parseTask(Task, readDocument(text, file), file), file, where: file };
+  const value = file.endsWith(".json") ? await readDocument(file) : await readYaml(file, { followsLinks: true });
+  return { task: parseTask(Task, value, file), file, where: file };
 }
 
-function readDocument(text: string, file: string): unknown {
+async function readDocument(file: string): Promise<unknown> {
+  const text = await readText(file, { mostBytes: mostJsonBytes, followsLinks: true });
   try {
-    return file.endsWith(".json") ? readJson(text) : parse(text, { maxAliasCount: 100 });
+    return readJson(text);
   } catch (error) {
-    throw taskError(file, "the file", `is not ${file.endsWith(".json") ? "JSON" : "YAML"}: ${messageOf(error)}`);
+    throw taskError(file, "the file", `is not JSON: ${messageOf(error)}`);
   }
 }
 

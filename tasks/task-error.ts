@@ -2,13 +2,16 @@
 import type { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import { type Complaint, complaintAbout } from "../schema/complaint.ts";
+import { whyNoTree } from "./why-no-tree.ts";
 
 export function taskError(file: string, field: string, message: string): AlidadeError {
   return new AlidadeError("task_invalid", `${file}: ${field}: ${message}`, { param: field });
 }
 
-/** The value in its shape, or `task_invalid` with every field that is wrong. */
+/** The value in its shape, or `task_invalid` with every field that is wrong. A value that is no tree is refused before. */
 export function parseTask<T>(schema: z.ZodType<T>, value: unknown, file: string): T {
+  const why = whyNoTree(value);
+  if (why !== null) throw taskError(file, "the whole file", why);
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   throw issuesError(result.error.issues, value, file);

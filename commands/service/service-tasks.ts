@@ -70,7 +70,7 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
   };
   // Read anew: what is in their folders is what rollouts get.
   const namedTasks = async () => {
-    const hashed = await hashedTasks(tasks, plugIns.graders);
+    const hashed = await hashedTasks(tasks, plugIns.graders, { onLeftOut });
     return hashed.map(({ task: { task_id }, hash }) => ({ task_id, hash }));
   };
   return { tasks, graders: plugIns.graders, taskOf, namedTasks };

@@ -81,7 +81,7 @@ async function loadSets(paths: string[], flags: TasksFlags): Promise<Loaded> {
   const sets: TaskSet[] = [];
   for (const path of paths) {
     const all = await loadTasks(path.includes("#") ? path : resolve(path), options);
-    const set = await taskSetOf(resolve(path), all, plugIns.graders);
+    const set = await taskSetOf(resolve(path), all, plugIns.graders, options);
     sets.push({ ...set, tasks: selectTasks(set.tasks, ({ task }) => task, choice) });
   }
   return { sets, leftOut };

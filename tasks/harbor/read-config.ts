@@ -1,14 +1,14 @@
 /** A task folder's `task.toml`, checked. */
-import { lstat, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "smol-toml";
 import { messageOf } from "../../errors.ts";
+import { readText } from "../read-text.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { TaskConfig } from "./task-config.ts";
 
 export const configName = "task.toml";
 /** The largest of the public sets has a few kilobytes. */
-const maxBytes = 1024 * 1024;
+const mostBytes = 1024 * 1024;
 
 /** Fields that Harbor does not know, which it ignores: said once, for one of them may be a field that was meant. */
 export async function readConfig(folder: string, say: (line: string) => void): Promise<TaskConfig> {
@@ -22,13 +22,8 @@ export async function readConfig(folder: string, say: (line: string) => void): P
   return config;
 }
 
-export async function textOf(file: string): Promise<string> {
-  const found = await lstat(file).catch(() => null);
-  if (!found?.isFile()) throw taskError(file, "the file", "is no file (links are not followed): a task of Harbor has it");
-  if (found.size > maxBytes) throw taskError(file, "the file", `has more than ${maxBytes} bytes: shorten it`);
-  return readFile(file, "utf8").catch((error: unknown) => {
-    throw taskError(file, "the file", `cannot be read (${messageOf(error)})`);
-  });
+export function textOf(file: string): Promise<string> {
+  return readText(file, { mostBytes, followsLinks: false });
 }
 
 type Table = Record<string, unknown>;

@@ -1,9 +1,9 @@
 /** Rows of the SWE sets, as they are published, and our own: .jsonl, a list in .json, or .parquet. */
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Task } from "../../schema/task.ts";
 import { loadEach } from "../load-each.ts";
-import { type LocatedRow, readRows } from "../read-rows.ts";
+import { holdsList, type LocatedRow, readRows } from "../read-rows.ts";
 import { taskError } from "../task-error.ts";
 import type { LoadOptions, TaskFormat } from "../task-format.ts";
 import { taskIdOf } from "./columns.ts";
@@ -28,7 +28,7 @@ export const sweRow: TaskFormat = {
   async matches(path) {
     const found = await stat(path).catch(() => null);
     if (!found?.isFile()) return false;
-    if (path.endsWith(".json")) return /^\s*\[/.test(await readFile(path, "utf8"));
+    if (path.endsWith(".json")) return holdsList(path);
     return path.endsWith(".jsonl") || path.endsWith(".parquet");
   },
 
@@ -36,7 +36,12 @@ export const sweRow: TaskFormat = {
     const rows = (await readRows(path, options)).filter(({ value }) => isWanted(value, options.only));
     const [own, published] = partition(rows, ({ value }) => isRow(value) && Object.hasOwn(value, "source"));
     const tasks = await loadOwnRows(own, path, options);
-    const read = await loadEach(published, async (row) => ({ row, task: await toTask(row, dirname(path), options) }), options);
+    const read = await loadEach(
+      published,
+      ({ where }) => where,
+      async (row) => ({ row, task: await toTask(row, dirname(path), options) }),
+      options,
+    );
     for (const { row, task } of read) tasks.set(row, task);
     return rows.flatMap((row) => tasks.get(row) ?? []);
   },

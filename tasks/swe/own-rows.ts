@@ -77,13 +77,23 @@ const dependenciesInside = "/deps";
 
 /** Those of the rows that can be loaded, by row. */
 export async function loadOwnRows(rows: LocatedRow[], path: string, options: LoadOptions): Promise<Map<LocatedRow, Task>> {
-  const read = await loadEach(rows, async (one) => ({ one, row: parseTask(SweRow, one.value, one.where) }), options);
+  const read = await loadEach(
+    rows,
+    ({ where }) => where,
+    async (one) => ({ one, row: parseTask(SweRow, one.value, one.where) }),
+    options,
+  );
   const tasks = new Map<LocatedRow, Task>();
   // One after the other, for they share a registry and a cache; and those of one tree together, so that it is read once.
   const trees = Map.groupBy(read, ({ row: { source } }) => (source.kind === "npm" ? source.fixed.integrity : source.path));
   const reading = { ...options, read: rereading() };
   for (const { row, one } of [...trees.values()].flat()) {
-    const [task] = await loadEach([row], () => toTask(row, path, one.where, reading), options);
+    const [task] = await loadEach(
+      [row],
+      () => one.where,
+      () => toTask(row, path, one.where, reading),
+      options,
+    );
     if (task) tasks.set(one, task);
   }
   return tasks;

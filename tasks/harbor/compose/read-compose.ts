@@ -2,13 +2,11 @@
  * `environment/docker-compose.yaml` of a Harbor task: `main` is the agent's sandbox, the others become its services. A key that
  * no list names is refused by file, service and key.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { parse } from "yaml";
 import { z } from "zod";
-import { messageOf } from "../../../errors.ts";
 import type { Environment } from "../../../schema/task.ts";
 import { exists } from "../../host-path.ts";
+import { readYaml } from "../../read-yaml.ts";
 import { parseTask, taskError } from "../../task-error.ts";
 import { interpolate } from "./interpolate.ts";
 import { MainConfig, refusedKeys, SidecarConfig } from "./service-config.ts";
@@ -46,20 +44,12 @@ const Compose = z.strictObject({
 export async function readCompose(folder: string, host: Readonly<Record<string, string>>): Promise<ComposeParts | null> {
   const file = join(folder, composeName);
   if (!(await exists(file))) return null;
-  const { services } = parseTask(Compose, readDocument(await readFile(file, "utf8"), file), file);
+  const { services } = parseTask(Compose, await readYaml(file, { followsLinks: false, merge: true }), file);
   const { main: own, ...others } = services;
   const main = configOf(MainConfig, "main", withoutHarbors(own ?? {}), host, file);
   const sidecars = Object.entries(others).map(([name, raw]) => [name, configOf(SidecarConfig, name, raw ?? {}, host, file)] as const);
   const made = await toServices({ folder, file, main, sidecars: new Map(sidecars) });
   return { services: made, env: main.environment, healthcheck: healthcheckOf(main.healthcheck) };
-}
-
-function readDocument(text: string, file: string): unknown {
-  try {
-    return parse(text, { maxAliasCount: 100, merge: true });
-  } catch (error) {
-    throw taskError(file, "the file", `is not YAML: ${messageOf(error)}`);
-  }
 }
 
 function configOf<T extends z.ZodRawShape>(
