@@ -19,7 +19,7 @@ import { hashedTasks, loadTaskSets } from "../tasks/index.ts";
 import { chosenTasks } from "../tasks/select-tasks.ts";
 import type { HashedTask } from "../tasks/task-set.ts";
 import { version } from "../version.ts";
-import { checkReport, whyNot } from "./check/check-report.ts";
+import { checkReport, notesOn, whyNot } from "./check/check-report.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { commandConfig } from "./flags/command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
@@ -68,7 +68,7 @@ export function check(program: Command): void {
       if (flags.json) print(JSON.stringify({ checks: checks.map(({ verdicts: _, ...one }) => one), left_out: leftOut }));
       else {
         print(checkReport(checks));
-        for (const text of checks.flatMap(whyNot)) print(visibleText(text));
+        for (const text of [...checks.flatMap(whyNot), ...checks.flatMap(notesOn)]) print(visibleText(text));
       }
       for (const message of leftOut) say(`\nTHIS TASK WAS LEFT OUT: ${message}`);
       if (leftOut.length > 0 || checks.some(({ outcome }) => outcome !== "admitted" && outcome !== "holds")) terminal().exitCode = 1;

@@ -1,4 +1,5 @@
 /** What `alidade check` prints: a row a task, and sentences where one was not admitted. */
+import { leaksInWords } from "../../graders/admission/reasons-against.ts";
 import type { TaskCheck } from "../../rollouts/index.ts";
 import type { AdmissionGrading, AdmissionRecord } from "../../schema/admission.ts";
 import type { Verdict } from "../../schema/rollout.ts";
@@ -63,16 +64,17 @@ const sentence = (message: string): string => `${message.replace(/\.$/, "")}.`;
 
 /** Each reason, and the evidence of the first grading that it is seen in. */
 export function whyNot({ task_id, outcome, record, error, verdicts, file }: TaskCheck): string[] {
-  if (outcome === "admitted" || outcome === "holds") return notes(task_id, record);
+  if (outcome === "admitted" || outcome === "holds") return [];
   if (record === null)
     return [`\n${task_id} was not checked: ${sentence(error?.message ?? "it was broken off")} The same command goes on with it`];
   const kept = file === null ? [] : [`  The record is ${file}; a task that is mended has another one`];
   const reasons = record.reasons.map(({ code, message }) => `  ${code}: ${message}`);
   const verb = outcome === "quarantined" ? "is quarantined" : "does not hold";
-  return [[`\n${task_id} ${verb}:`, ...reasons, ...evidence(record, verdicts), ...kept].join("\n"), ...notes(task_id, record)];
+  return [[`\n${task_id} ${verb}:`, ...reasons, ...evidence(record, verdicts), ...kept].join("\n")];
 }
 
-function notes(task_id: string, record: AdmissionRecord | null): string[] {
+/** What decides nothing, and is to be looked at. */
+export function notesOn({ task_id, record }: TaskCheck): string[] {
   return [...leakNotes(task_id, record), ...unmeasuredHacks(record?.gradings ?? []).map((one) => unmeasuredNote(task_id, one))];
 }
 
@@ -83,10 +85,7 @@ function unmeasuredNote(task_id: string, { work, language, error }: AdmissionGra
 
 function leakNotes(task_id: string, record: AdmissionRecord | null): string[] {
   const names = record?.leak_scan?.leaks.filter(({ what }) => what === "names") ?? [];
-  return names.map(
-    ({ place, found, of }) =>
-      `\n${task_id}: ${found} of ${of} names of tests that fail before the fix stand in ${place}; look whether they should`,
-  );
+  return names.length === 0 ? [] : [`\n${task_id}: an agent can read ${leaksInWords(names)}; look whether it should`];
 }
 
 /** The verdict on gold or on no change, where that is not as it must be. */

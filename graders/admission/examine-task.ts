@@ -149,7 +149,7 @@ class TaskExamination {
     ];
     this.#digest = sandbox.facts.image_digest;
     if (this.#backend.capabilities.isolation !== "none") {
-      this.#scan = await leakScan(sandbox, telling, this.#backend.images, signal);
+      this.#scan = await leakScan(sandbox, this.#task.environment.workdir, telling, this.#backend.images, signal);
       if (hidden.expected.length > 0 && outputs.lines.length === 0) this.#scan.not_scanned.push(untelling);
     }
     return { base, edit: await randomEdit(word, sandbox, signal) };

@@ -1,4 +1,5 @@
 /** Looks for the known solution and the hidden tests in what an agent can read: files, git's objects, variables, the image's words. */
+import { isBelow } from "../../files/file-tree.ts";
 import type { ImageStore, Sandbox } from "../../sandboxes/sandbox.ts";
 import type { LeakScan } from "../../schema/admission.ts";
 import { leaksAt, linesIn, type TellingLines } from "./telling-lines.ts";
@@ -18,35 +19,61 @@ const linesOfGit = `command -v git >/dev/null 2>&1 || exit 3
 [ -d .git ] || exit 4
 git -c safe.directory='*' cat-file --batch-all-objects --batch --unordered --buffer 2>/dev/null | grep -aoF -f ${sought} | sort -u | head -c 200000; true`;
 
+type LinesAt = { place: string; lines: Set<string> };
+
 /** `sandbox`: as an agent gets it, before it did anything; it is left as it was. `images`: those of its backend. */
 export async function leakScan(
   sandbox: Sandbox,
+  workdir: string,
   telling: readonly TellingLines[],
   images: ImageStore | undefined,
   signal: AbortSignal,
 ): Promise<LeakScan> {
-  const all = telling.flatMap(({ lines }) => lines);
-  const scan: LeakScan = { leaks: [], looked_for: all.length, not_scanned: [] };
-  if (all.length === 0) return scan;
+  const scan: LeakScan = { leaks: [], looked_for: telling.flatMap(({ lines }) => lines).length, not_scanned: [] };
+  // Apart: a name that stands in half of the image's files would leave no room among the files that hold the solution.
+  for (const isName of [false, true]) {
+    const wanted = telling.filter(({ what, lines }) => (what === "names") === isName && lines.length > 0);
+    if (wanted.length === 0) continue;
+    const places = await placesOf(wanted, sandbox, scan, signal);
+    const own = isName ? wanted.map((names) => withoutCommon(names, places, workdir)) : wanted;
+    scan.leaks.push(...places.flatMap(({ place, lines }) => leaksAt(place, lines, own)));
+    await scanImage(scan, sandbox.facts.image, own, images, signal);
+  }
+  return scan;
+}
+
+/** Files, git's objects and variables in which one of the lines stands. */
+async function placesOf(wanted: readonly TellingLines[], sandbox: Sandbox, scan: LeakScan, signal: AbortSignal): Promise<LinesAt[]> {
   const run = (script: string, ...args: string[]) =>
     sandbox.exec(["sh", "-c", script, "sh", ...args], { timeout_ms: scanSeconds * 1000, max_output_bytes: 1_000_000, signal });
-  await sandbox.exec(["sh", "-c", `cat > ${sought}`], { stdin: `${all.join("\n")}\n`, signal });
+  const foundIn = (stdout: string) => new Set(stdout.split("\n").filter((line) => line !== ""));
+  await sandbox.exec(["sh", "-c", `cat > ${sought}`], { stdin: `${wanted.flatMap(({ lines }) => lines).join("\n")}\n`, signal });
   try {
+    const places: LinesAt[] = [];
     const files = await run(findFiles);
-    if (files.timed_out) scan.not_scanned.push(`files: their scan did not end in ${scanSeconds} seconds`);
-    for (const path of files.stdout.split("\n").filter((line) => line !== ""))
-      scan.leaks.push(...leaksAt(path, new Set((await run(linesOfFile, path)).stdout.split("\n")), telling));
+    if (files.timed_out) notScanned(scan, `files: their scan did not end in ${scanSeconds} seconds`);
+    for (const path of foundIn(files.stdout)) places.push({ place: path, lines: foundIn((await run(linesOfFile, path)).stdout) });
     const git = await run(linesOfGit);
-    if (git.exit_code === 3) scan.not_scanned.push("git objects: the sandbox has no git");
-    else if (git.timed_out) scan.not_scanned.push(`git objects: their scan did not end in ${scanSeconds} seconds`);
-    else if (git.exit_code === 0) scan.leaks.push(...leaksAt("objects of .git", new Set(git.stdout.split("\n")), telling));
-    const { stdout } = await run("env");
-    scan.leaks.push(...leaksAt("environment variables", linesIn(stdout, telling), telling));
+    if (git.exit_code === 3) notScanned(scan, "git objects: the sandbox has no git");
+    else if (git.timed_out) notScanned(scan, `git objects: their scan did not end in ${scanSeconds} seconds`);
+    else if (git.exit_code === 0) places.push({ place: "objects of .git", lines: foundIn(git.stdout) });
+    return [...places, { place: "environment variables", lines: linesIn((await run("env")).stdout, wanted) }];
   } finally {
     await run(`rm -f ${sought}`);
   }
-  await scanImage(scan, sandbox.facts.image, telling, images, signal);
-  return scan;
+}
+
+/** A name that so many files outside of the work have is one that frameworks and packages use too. */
+const commonFiles = 3;
+
+function withoutCommon(names: TellingLines, places: readonly LinesAt[], workdir: string): TellingLines {
+  const outside = places.filter(({ place }) => place.startsWith("/") && !isBelow(place, workdir));
+  const isCommon = (name: string) => outside.filter(({ lines }) => lines.has(name)).length >= commonFiles;
+  return { ...names, lines: names.lines.filter((name) => !isCommon(name)) };
+}
+
+function notScanned(scan: LeakScan, why: string): void {
+  if (!scan.not_scanned.includes(why)) scan.not_scanned.push(why);
 }
 
 async function scanImage(
@@ -57,7 +84,7 @@ async function scanImage(
   signal: AbortSignal,
 ): Promise<void> {
   if (image === null || images?.words === undefined) {
-    scan.not_scanned.push("the image's history: this backend does not tell it");
+    notScanned(scan, "the image's history: this backend does not tell it");
     return;
   }
   const words = await images.words(image, signal);

@@ -1,5 +1,5 @@
 /** What gradings and scan say against a task, in sentences. */
-import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../schema/admission.ts";
+import type { AdmissionGrading, AdmissionReason, Leak, LeakScan } from "../../schema/admission.ts";
 import type { Task } from "../../schema/task.ts";
 import { probes } from "../probes/index.ts";
 import { highestReward } from "../rules/reward-range.ts";
@@ -83,17 +83,31 @@ function againstProbes(gradings: Gradings): AdmissionReason[] {
 const sought = {
   solution: "lines of the known solution",
   tests: "lines of the hidden tests",
-  names: "names of the hidden tests",
+  names: "names of tests that fail before the fix",
   outputs: "lines of the expected outputs",
 };
 
 /** Names alone are said and count for nothing: tests that fail before the fix may be there for all to see. */
 function againstLeaks(scan: LeakScan | null): AdmissionReason[] {
-  const leaks = scan?.leaks.filter(({ what }) => what !== "names") ?? [];
-  return leaks.map(({ what, place, found, of }) => {
-    const message = `an agent can read ${found} of ${of} ${sought[what]} in ${place}: take it away (environment.conceal), or out of the image`;
-    return { code: "leak", message };
+  const kinds = ["solution", "tests", "outputs"] as const;
+  return kinds.flatMap((what) => {
+    const leaks = scan?.leaks.filter((leak) => leak.what === what) ?? [];
+    if (leaks.length === 0) return [];
+    const message = `an agent can read ${leaksInWords(leaks)}: take it away (environment.conceal), or out of the image`;
+    return [{ code: "leak", message } as const];
   });
+}
+
+/** Places that are named; the record has all. */
+const placesNamed = 4;
+
+/** All of one kind. The place that holds most is named first, with how much it holds. */
+export function leaksInWords(leaks: readonly Leak[]): string {
+  const [first, ...others] = leaks.toSorted((a, b) => b.found - a.found) as [Leak, ...Leak[]];
+  const named = others.slice(0, placesNamed - 1).map(({ place }) => place);
+  const more = others.length - named.length;
+  const rest = [...named, ...(more > 0 ? [`${more} more places`] : [])].join(", ");
+  return `${first.found} of ${first.of} ${sought[first.what]} in ${first.place}${rest && `, and also in ${rest}`}`;
 }
 
 function rewardsOf(gradings: Gradings, wanted: string): (number | null)[] {
