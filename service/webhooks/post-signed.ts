@@ -8,7 +8,7 @@ import { AlidadeError, messageOf } from "../../errors.ts";
 import { untilAborted } from "../../host/until-aborted.ts";
 import { publicInternet } from "../../sandboxes/network/public-internet.ts";
 import { checkedAddresses, type Network } from "../../wire/network.ts";
-import { isPublicAddress } from "../../wire/public-address.ts";
+import { isPublicName } from "../../wire/public-name.ts";
 
 export type Webhook = {
   url: string;
@@ -32,7 +32,8 @@ export function refusedAddress(text: string, mayBePrivate: boolean): string | nu
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password) return "is no http(s) address without a password";
   const host = hostOf(url);
-  if (mayBePrivate || (host !== "localhost" && (isIP(host) === 0 || isPublicAddress(host)))) return null;
+  const isPublic = isIP(host) === 0 ? isPublicName(host) : publicInternet.mayConnect(host);
+  if (mayBePrivate || isPublic) return null;
   return `is at ${host}, which is no public address: --allow-private-webhook allows it`;
 }
 
@@ -41,11 +42,19 @@ function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
-/** Resolves with a 2xx. Follows no redirect. Throws `not_found` saying why it was not told, and the signal's reason. */
-export async function postSigned({ url, secret, mayBePrivate }: Webhook, body: string, signal: AbortSignal): Promise<void> {
+/**
+ * Resolves with a 2xx. Follows no redirect. Throws `not_found` saying why it was not told, and the signal's reason. `open`: the
+ * network of an address that must be public.
+ */
+export async function postSigned(
+  { url, secret, mayBePrivate }: Webhook,
+  body: string,
+  signal: AbortSignal,
+  open: Network = publicInternet,
+): Promise<void> {
   const within = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
   try {
-    const status = await post(new URL(url), body, headersOf(body, secret), mayBePrivate ? anyNetwork : publicInternet, within);
+    const status = await post(new URL(url), body, headersOf(body, secret), mayBePrivate ? anyNetwork : open, within);
     if (status < 200 || status > 299) throw new Error(`it answers ${status}`);
   } catch (error) {
     signal.throwIfAborted();
