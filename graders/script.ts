@@ -22,6 +22,8 @@ const ScriptSpec = z.strictObject({
   /** Prints one JSON object `{reward, components?}` as its last line, in a fresh sandbox with the work in place. */
   command: z.array(z.string()).min(1),
   files: z.string().nullable().default(null),
+  /** Paths (globs from the workdir) that are put back from the base before it runs, so that edits there do not count. */
+  protected: z.array(z.string()).optional(),
 });
 
 /** What the last line must be. */
@@ -42,7 +44,7 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
     const started = performance.now();
     const files = spec.files === null ? [] : await readFolder(spec.files);
     await using sandbox = await placeToGrade(context);
-    await placeWork(sandbox, task, work, { over: files }, signal);
+    await placeWork(sandbox, task, work, { protected: spec.protected ?? [], over: files }, signal);
     await sandbox.writeFiles(files);
     const result = await sandbox.exec(spec.command, {
       user: "agent",

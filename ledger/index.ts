@@ -14,7 +14,7 @@ export {
 export { assertAsStrict, type Demands, strictest } from "./demands.ts";
 export type { EnginePlaces, EngineUse } from "./engine-places.ts";
 export type { Gaps, Removal } from "./expiry.ts";
-export { biasesOf, partGroup, placesOf } from "./group-tools.ts";
+export { biasesOf, enoughStand, partGroup, placesOf } from "./group-tools.ts";
 export {
   type AttemptName,
   beatSeconds,

@@ -2,7 +2,7 @@
 import { type Blobs, getPacked } from "../../blobs/index.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "../../exporters/rows/row-calls.ts";
 import { toChatMessages, toChatTool } from "../../exporters/shapes/chat-messages.ts";
-import type { ResultRow, SetSpec } from "../../ledger/index.ts";
+import { enoughStand, type ResultRow, type SetSpec } from "../../ledger/index.ts";
 import { type FlatRow, responseOnly, selectRows } from "../../reconstruct/index.ts";
 import { readJson } from "../../schema/read-json.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
@@ -12,25 +12,41 @@ import { metadataOf } from "./polar-request.ts";
 const agentTimeout = { status: "timeout", timeout_source: "agent", timeout_stage: "exec" };
 const trainedTimeout = { reason: "agent_timeout", trainable: true, masked: false };
 
-/** `labels`: of the set. Throws what reading its trajectory throws. */
-export async function sessionResult(blobs: Blobs, task_id: string, row: ResultRow, labels: SetSpec["labels"]): Promise<object> {
+/** Throws what reading its trajectory throws. */
+export async function sessionResult(blobs: Blobs, task_id: string, row: ResultRow, { labels, early_stop }: SetSpec): Promise<object> {
   const isOver = row.state === "completed";
   const isLate = isOver && row.stop_reason === "harness_timeout";
   const status = isLate ? "TIMEOUT" : isOver ? "COMPLETED" : "ERROR";
   const error = isOver || row.error === null ? null : `${row.error.code}: ${row.error.message}`;
   const text = isOver && row.payload !== null ? await getPacked(blobs, row.payload) : null;
   const traces = text === null ? [] : tracesOf(Trajectory.parse(readJson(text)), labels.builder, isLate);
+  const stopped = isStopped(row, early_stop) ? stoppedEarly(early_stop) : {};
   const { rollout_id, attempt, policies, stop_reason, mask_reason, reward, components } = row;
   return {
     session_id: rollout_id,
     task_id,
     status,
-    trajectory: { status, traces, error, metadata: { record_count: row.turns, ...(isLate && { agent_result: agentTimeout }) } },
+    trajectory: { status, traces, error, metadata: { record_count: row.turns, ...(isLate && { agent_result: agentTimeout }), ...stopped } },
     timing: timingOf(row.times),
     node_id: null,
     error,
-    metadata: { ...metadataOf(labels), alidade: { rollout_id, attempt, policies, stop_reason, mask_reason, reward, components } },
+    metadata: {
+      ...metadataOf(labels),
+      ...stopped,
+      alidade: { rollout_id, attempt, policies, stop_reason, mask_reason, reward, components },
+    },
   };
+}
+
+/** It was cancelled because enough results of its group stand. */
+function isStopped({ state, error }: ResultRow, early_stop: number | null): early_stop is number {
+  return state === "cancelled" && early_stop !== null && error?.message === enoughStand(early_stop);
+}
+
+/** What a bridge may read of a session that ended so: it stands for nothing in the loss. */
+function stoppedEarly(early_stop: number): object {
+  const early_stop_reason = "minimum_usable_sessions_reached";
+  return { early_stop_cancelled: true, fully_masked: true, early_stop_reason, early_stop_min_usable_sessions: early_stop };
 }
 
 function tracesOf(trajectory: Trajectory, builder: string | undefined, isLate: boolean): object[] {

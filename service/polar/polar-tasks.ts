@@ -34,7 +34,10 @@ export class PolarTasks {
     const spec = { ...setSpecOf(request), ...demands };
     if (callback_url != null) this.#callbacks.assertMayCall(callback_url);
     const { harness } = spec;
-    if (harness !== null) await inField("agent.harness", () => checkHarness(harness));
+    if (harness !== null)
+      await inField("agent.harness", () => checkHarness(harness)).catch((error: unknown) => {
+        throw withAdvice(error, "for a program of your own, start the service with it as its command, and send null");
+      });
     const task = await this.#taskOf(request);
     const set = await ledger.putSet(prefix + task_id, spec).catch(refuseOther(task_id));
     await ledger.submit(set.set_id, [{ group_key: task_id, task, places: null }]).catch(refuseOther(task_id));
@@ -48,7 +51,7 @@ export class PolarTasks {
     const state = await ledger.set(await setOf(ledger, task_id));
     const rows = (await ledger.results(state.set_id, null, mostSamples)).map(({ row }) => row).toSorted((a, b) => a.index - b.index);
     const results: string[] = [];
-    for (const row of rows) results.push(JSON.stringify(await sessionResult(blobs, task_id, row, state.spec.labels)));
+    for (const row of rows) results.push(JSON.stringify(await sessionResult(blobs, task_id, row, state.spec)));
     const total_sessions = isTombstone(state) ? 0 : state.spec.samples;
     const status = { task_id, status: statusOf(state), total_sessions, completed_sessions: rows.length, result_paths: [] };
     return `${JSON.stringify(status).slice(0, -1)},"results":[${results.join(",")}]}`;
@@ -92,7 +95,9 @@ async function setOf(ledger: TrainerLedger, task_id: string): Promise<string> {
 
 function statusOf(state: SetState): "running" | "completed" | "cancelled" {
   if (!state.is_over) return "running";
-  return isTombstone(state) || state.rollouts.cancelled > 0 ? "cancelled" : "completed";
+  const { cancelled, completed } = state.rollouts;
+  const hasEnough = completed >= (state.spec.early_stop ?? Number.POSITIVE_INFINITY);
+  return isTombstone(state) || (cancelled > 0 && !hasEnough) ? "cancelled" : "completed";
 }
 
 function isTombstone({ spec }: SetState): boolean {
@@ -127,6 +132,11 @@ async function inField<T>(param: string, work: () => T | Promise<T>): Promise<T>
   } catch (error) {
     throw named(error, param);
   }
+}
+
+function withAdvice(error: unknown, advice: string): AlidadeError {
+  const { code, message, status, param } = asAlidadeError(error, "internal");
+  return new AlidadeError(code, `${message}; ${advice}`, { status, param, cause: error });
 }
 
 function named(error: unknown, param: string | null): AlidadeError {

@@ -22,11 +22,18 @@ function gradeBy(command: string[], limits: Record<string, number>, backend: San
   return gradeWork({ command, work, limits, backend });
 }
 
-type Graded = { command: string[]; work: TreeFile[]; base?: TreeFile[]; limits?: Record<string, number>; backend?: SandboxBackend };
+type Graded = {
+  command: string[];
+  protected?: string[];
+  work: TreeFile[];
+  base?: TreeFile[];
+  limits?: Record<string, number>;
+  backend?: SandboxBackend;
+};
 
-async function gradeWork({ command, work, base = [], limits = {}, backend = localProcess }: Graded) {
+async function gradeWork({ command, work, base = [], limits = {}, backend = localProcess, ...rest }: Graded) {
   const environment = { files: await folderOf(base) };
-  const task = Task.parse({ task_id: "s", instruction: "i", environment, limits, grader: { kind: "script", command } });
+  const task = Task.parse({ task_id: "s", instruction: "i", environment, limits, grader: { kind: "script", command, ...rest } });
   const context = { task, signal: new AbortController().signal };
   return grade({ ...context, work: await keptWork(base, work), fresh: freshSandbox(context, backend, owner) });
 }
@@ -51,6 +58,16 @@ for (const [title, program] of [
     assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [null, "grader_error", "grader_error"]);
   });
 }
+
+test("what is protected stands as it was delivered when the script runs", async () => {
+  const file = (path: string, text: string) => ({ path, content: Buffer.from(text), mode: 0o644 });
+  const base = [file("own.txt", "0\n"), file("conf/a", "0\n")];
+  const work = [file("own.txt", "1\n"), file("conf/a", "1\n"), file("conf/b", "1\n")];
+  const sums = `const f = require("fs"); const n = (p) => f.existsSync(p) ? Number(f.readFileSync(p)) : 0; console.log(JSON.stringify({ reward: (n("own.txt") + n("conf/a") * 2 + n("conf/b") * 4) / 8 }))`;
+  const command = ["node", "-e", sums];
+  assert.equal((await gradeWork({ command, base, work })).reward, 7 / 8);
+  assert.equal((await gradeWork({ command, base, work, protected: ["conf/**"] })).reward, 1 / 8);
+});
 
 const speaksLast = `sh ./program; echo '{"reward": 0}'`;
 

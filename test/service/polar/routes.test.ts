@@ -4,13 +4,13 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { putPacked } from "../../blobs/index.ts";
-import type { Claim } from "../../ledger/index.ts";
-import { Callbacks } from "../../service/index.ts";
-import { until } from "../fakes/machine/until.ts";
-import { serviceAt } from "../fakes/proxies/service-at.ts";
-import { attemptResult } from "../fakes/records/attempt-result.ts";
-import { goldenTrajectory } from "../fakes/records/golden-session.ts";
+import { putPacked } from "../../../blobs/index.ts";
+import type { Claim } from "../../../ledger/index.ts";
+import { Callbacks } from "../../../service/index.ts";
+import { until } from "../../fakes/machine/until.ts";
+import { serviceAt } from "../../fakes/proxies/service-at.ts";
+import { attemptResult } from "../../fakes/records/attempt-result.ts";
+import { goldenTrajectory } from "../../fakes/records/golden-session.ts";
 
 const request = {
   task_id: "task-2-9",
@@ -100,6 +100,32 @@ test("an agent that its own budget ended is Polar's agent timeout, and per_reque
   for (const { metadata } of result.trajectory.traces) assert.equal(metadata.training_filter.trainable, true);
 });
 
+test("a task that ends early is completed, and the sessions that it ended say so as Polar's do", async (t) => {
+  const { call, ledger, lease } = await serviceAt(t);
+  await call("POST", "/rollout/task/submit", { ...request, num_samples: 3, early_stop_min_usable_sessions: 2 });
+  const claims = await ledger.claim(lease, 3);
+  for (const claim of claims.slice(0, 2)) await ledger.finish(claim, attemptResult());
+  const { status, results } = (await call("GET", "/rollout/task/task-2-9")).body;
+  assert.equal(status, "completed");
+  assert.deepEqual(
+    results.map(({ status, metadata }: { status: string; metadata: Record<string, unknown> }) => [
+      status,
+      metadata.early_stop_cancelled ?? false,
+      metadata.early_stop_min_usable_sessions ?? null,
+    ]),
+    [
+      ["COMPLETED", false, null],
+      ["COMPLETED", false, null],
+      ["ERROR", true, 2],
+    ],
+  );
+  assert.deepEqual((await call("GET", "/rollout/status")).body.tasks, { "task-2-9": "completed" });
+  // Cancelled before enough stand it is cancelled, and no session says that others were enough.
+  await call("POST", "/rollout/task/submit", { ...request, task_id: "two", num_samples: 3, early_stop_min_usable_sessions: 2 });
+  const { body } = await call("DELETE", "/rollout/task/two");
+  assert.deepEqual([body.status, body.results[0].metadata.early_stop_cancelled], ["cancelled", undefined]);
+});
+
 test("a cancelled task is cancelled, and one that was cancelled before it came is refused", async (t) => {
   const { call } = await serviceAt(t);
   const at = "/rollout/task/task-2-9";
@@ -120,12 +146,20 @@ test("what Polar may ask and this service cannot give is refused by its field, a
   const { call } = await serviceAt(t);
   const { runtime, agent, evaluator } = request;
   const refused: [object, string][] = [
-    [{ early_stop_min_usable_sessions: 1 }, "early_stop_min_usable_sessions"],
+    [{ early_stop_min_usable_sessions: 3 }, "early_stop_min_usable_sessions"],
     [{ num_samples: 0 }, "num_samples"],
     [{ task_id: "half \ud800" }, "task_id"],
     [{ max_steps: 3 }, "max_steps"],
     [{ evaluator: null }, "evaluator"],
-    [{ evaluator: { strategy: "swebench_harness" } }, "evaluator.strategy"],
+    [{ evaluator: { strategy: "session_completed" } }, "evaluator.strategy"],
+    [{ evaluator: { strategy: "swebench_harness" } }, "evaluator.config.instance"],
+    [{ evaluator: { strategy: "swebench_harness", config: { instance: { instance_id: "a" } } } }, "evaluator.config.instance"],
+    [
+      { evaluator: { strategy: "test_on_output", config: { test_command: "x", expected_output_json: "[" } } },
+      "evaluator.config.expected_output_json",
+    ],
+    [{ evaluator: { strategy: "test_on_output", config: { repo_dir: "../x" } } }, "evaluator.config.repo_dir"],
+    [{ evaluator: { strategy: "harbor_rubric", config: { tests_dir: "/etc" } } }, "evaluator.config.tests_dir"],
     [{ evaluator: { strategy: "__proto__" } }, "evaluator.strategy"],
     [{ evaluator: { strategy: "script", config: { command: [] } } }, "evaluator.config.command"],
     [{ evaluator: { strategy: "script", config: { command: ["x"], files: "/etc" } } }, "evaluator.config.files"],
@@ -134,10 +168,13 @@ test("what Polar may ask and this service cannot give is refused by its field, a
     [{ builder: { config: { eot: 2 } } }, "builder.config"],
     [{ agent: { harness: "openclaw" } }, "agent.harness"],
     [{ agent: { ...agent, import_path: "mod:Class" } }, "agent.import_path"],
-    [{ agent: { ...agent, settings: { sampling_seed: 1 } } }, "agent.settings"],
+    [{ agent: { ...agent, settings: { sampling_seed: 1 } } }, "agent.settings.sampling_seed"],
     [{ agent: { ...agent, mcp_servers: [{}] } }, "agent.mcp_servers"],
-    [{ runtime: { ...runtime, backend: "apptainer" } }, "runtime.backend"],
-    [{ runtime: { ...runtime, network: "host" } }, "runtime.network"],
+    [{ runtime: { ...runtime, backend: "podman" } }, "runtime.backend"],
+    [{ runtime: { ...runtime, image: "/data/a.sif" } }, "runtime.image"],
+    [{ runtime: { ...runtime, image: "oras://x/y" } }, "runtime.image"],
+    [{ runtime: { ...runtime, eval_prepare: [{ type: "exec", command: "true" }] } }, "runtime.eval_prepare"],
+    [{ runtime: { ...runtime, network: "bridge" } }, "runtime.network"],
     [{ runtime: { ...runtime, gpus: 1 } }, "runtime.gpus"],
     [{ runtime: { ...runtime, kwargs: { volumes: ["/:/host"] } } }, "runtime.kwargs"],
     [{ runtime: { ...runtime, prepare: [{ type: "upload_dir", source: "/etc", target: "/x" }] } }, "runtime.prepare.0.type"],
