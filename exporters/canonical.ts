@@ -1,5 +1,6 @@
 /** Canonical JSONL: one trajectory a line, the whole record as `schema/trajectory.ts` says it. */
 import { AlidadeError } from "../errors.ts";
+import { judgedNodes } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 
 export const canonical = defineExporter({
@@ -26,7 +27,8 @@ export const canonical = defineExporter({
       );
     for await (const trajectory of source.trajectories()) {
       report.rows++;
-      yield JSON.stringify(trajectory);
+      // Records of older releases say another `trainable`.
+      yield JSON.stringify({ ...trajectory, nodes: judgedNodes(trajectory) });
     }
   },
 });

@@ -8,7 +8,7 @@ import type { CallHistory } from "./log/call-history.ts";
 import type { Lost } from "./log/damage.ts";
 import { resampledTries } from "./log/uncounted.ts";
 import { type Accountable, countTokens } from "./rows/token-account.ts";
-import { defaultTrainer, hasChoice, toJudge } from "./trained/why-untrained.ts";
+import { defaultTrainer, hasChoice, recordedReasonOf, toJudge } from "./trained/why-untrained.ts";
 
 type FidelityReport = z.infer<typeof Fidelity>;
 
@@ -64,7 +64,8 @@ function policyVersions(calls: CallRecord[]): string[] {
 
 /**
  * Tokens of the rows that a trainer would get over the tokens of their paths, each counted once: 1 where nothing
- * branches. A row ends at a trained node that has no trained node below it (see select-rows.ts).
+ * branches. A row ends at a trained node that has no trained node below it (see select-rows.ts). What the record allows is
+ * taken as trained: whether a trainer takes calls under a grammar changes nothing about branches.
  */
 export function rowInflation(nodes: TreeNode[]): number | null {
   const depth = new Map<string, number>();
@@ -74,7 +75,7 @@ export function rowInflation(nodes: TreeNode[]): number | null {
   const needed = new Set<string>();
   // Nodes stand parent first, so backwards every node comes after all that is below it.
   for (const node of nodes.toReversed()) {
-    const isEnd = node.trainable && hasChoice(node) && !needed.has(node.node_id);
+    const isEnd = recordedReasonOf(node) === null && hasChoice(node) && !needed.has(node.node_id);
     if (isEnd) rows += depth.get(node.node_id) ?? 0;
     if (!isEnd && !needed.has(node.node_id)) continue;
     tree += node.token_ids.length;

@@ -38,6 +38,6 @@ export {
   underRules,
 } from "./trained/loss-rules.ts";
 export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
-export { defaultTrainer, type Judge, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
+export { defaultTrainer, type Judge, judgedNodes, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
 export { TokenPaths } from "./tree/token-paths.ts";
 export { type EngineExchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

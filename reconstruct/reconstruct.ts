@@ -18,7 +18,7 @@ import { readLog, type SessionHistory } from "./log/read-log.ts";
 import { whyUncounted } from "./log/uncounted.ts";
 import type { TrainedSession } from "./trained/rules.ts";
 import { withinSideShare } from "./trained/side-share.ts";
-import { whyRecordedUntrained } from "./trained/why-untrained.ts";
+import { judgedNodes, whyRecordedUntrained } from "./trained/why-untrained.ts";
 import type { Edge } from "./tree/edge.ts";
 import { findEdges } from "./tree/edges.ts";
 import { findParents } from "./tree/parents.ts";
@@ -69,7 +69,7 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
     const head = toHead(session, facts);
     const exclusions = exclude(calls, places, outcomes, head);
     const { nodes, traces, idOf } = toNodes(tree, exclusions);
-    const trajectory = {
+    const recorded = {
       ...head,
       calls: calls.map((call) => toCallRecord(call, { places, edges, outcomes, tree, idOf })),
       messages: Object.fromEntries(places.messages.map((message, index) => [messageId(index), message])),
@@ -78,6 +78,7 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
       traces,
       blobs: [],
     };
+    const trajectory = { ...recorded, nodes: judgedNodes(recorded) };
     return { ...trajectory, fidelity: measureFidelity({ histories: calls, trajectory, lost: session.lost, alidade_version }) };
   };
 }

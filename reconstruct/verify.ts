@@ -6,6 +6,7 @@
 import type { Trajectory, TreeNode } from "../schema/trajectory.ts";
 import { commonPrefix } from "../tokens/prefix.ts";
 import type { FlatRow, FlatSegment } from "./rows/flat-row.ts";
+import { recordedReasonOf } from "./trained/why-untrained.ts";
 import { TokenPaths } from "./tree/token-paths.ts";
 
 /** One generation as a relay between proxy and engine saw it; ids in order, logprobs in nats. */
@@ -76,8 +77,7 @@ export function verifyRows(trajectory: Trajectory, rows: Iterable<FlatRow>): Mis
 function findDifference(row: FlatRow, { start, end, node_start }: FlatSegment, node: TreeNode): string | null {
   for (let at = start; at < end; at++) {
     const index = node_start + at - start;
-    const isMasked = node.reason === "masked_rollout";
-    const mayTrain = node.kind === "sampled" && (node.trainable || isMasked) && node.forced?.[index] !== true;
+    const mayTrain = node.kind === "sampled" && (mayBeTrained(node) || node.reason === "masked_rollout") && node.forced?.[index] !== true;
     if (row.token_ids[at] !== node.token_ids[index]) return `token ${at} is not the one of the tree`;
     if (row.loss_mask[at] === 1 && !mayTrain) return `token ${at} is trained, which the tree does not allow`;
     if (row.loss_mask[at] === 1 && row.logprobs[at] === null) return `token ${at} is trained without a logprob`;
@@ -104,6 +104,11 @@ function contextOf(row: FlatRow, at: number): number[] {
   return before.reverse();
 }
 
+/** By some trainer: the record does not forbid it. */
+function mayBeTrained(node: TreeNode): boolean {
+  return recordedReasonOf(node) === null;
+}
+
 /** Only what was sampled can be trained. */
 function findStrayTrainables(trajectory: Trajectory): Mismatch[] {
   return trajectory.nodes
@@ -117,7 +122,7 @@ type VerifiedSample = {
   prompt: number[];
   token_ids: number[];
   logprobs: (number | null)[];
-  /** Trainable tokens. */
+  /** Tokens that some trainer may train. */
   trained: number;
   problem: string | null;
 };
@@ -136,7 +141,7 @@ function samplesOf(trajectory: Trajectory): VerifiedSample[] {
     ends.set(node.call_id, node.node_id);
     sample.token_ids.push(...node.token_ids);
     sample.logprobs.push(...(node.logprobs ?? node.token_ids.map(() => null)));
-    if (node.trainable) sample.trained += node.token_ids.length - (node.forced?.filter(Boolean).length ?? 0);
+    if (mayBeTrained(node)) sample.trained += node.token_ids.length - (node.forced?.filter(Boolean).length ?? 0);
   }
   return [...samples.values()];
 

@@ -8,7 +8,7 @@ import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
 import { Policy } from "./policy.ts";
 import { callOutcomes, edgeCauses, uncountedReasons } from "./reasons/calls.ts";
 import { wordsOf } from "./reasons/meaning.ts";
-import { recordedReasons } from "./reasons/untrained.ts";
+import { untrainedReasons } from "./reasons/untrained.ts";
 import { RewardComponent } from "./reward-component.ts";
 import {
   ContinuityRecord,
@@ -39,8 +39,8 @@ export type EdgeCause = z.infer<typeof EdgeCause>;
 export const CallOutcome = z.enum(wordsOf(callOutcomes));
 export type CallOutcome = z.infer<typeof CallOutcome>;
 
-/** Why sampled tokens are not trained, as far as the record alone decides it. */
-export const ExclusionReason = z.enum(wordsOf(recordedReasons));
+/** Why sampled tokens are not trained by a trainer that states nothing of itself. */
+export const ExclusionReason = z.enum(wordsOf(untrainedReasons));
 export type ExclusionReason = z.infer<typeof ExclusionReason>;
 
 export const UncountedReason = z.enum(wordsOf(uncountedReasons));
@@ -132,7 +132,11 @@ export const TreeNode = z.strictObject({
   /** One for each token: a grammar left no choice. Absent where there was no grammar. */
   forced: z.array(z.boolean()).optional(),
   policy_version: z.string().nullable(),
-  /** Where not forced: may these tokens be trained? */
+  /**
+   * Where not forced: may a trainer that states nothing of itself train these tokens (at a temperature of 1, without a
+   * grammar)? `trainable_tokens` of the fidelity report counts them. Older releases asked the record alone, and said
+   * true of what was sampled under a grammar, behind an image or at another temperature.
+   */
   trainable: z.boolean(),
   reason: ExclusionReason.nullable(),
 });

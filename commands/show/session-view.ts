@@ -1,5 +1,5 @@
 /** A trajectory as a person reads it: turns with what is new in each, the branches, and the mask of every trace. */
-import { defaultTrainer, type Judge, toJudge } from "../../reconstruct/trained/why-untrained.ts";
+import { defaultTrainer, type Judge, recordedReasonOf, toJudge } from "../../reconstruct/trained/why-untrained.ts";
 import type { Message, Part } from "../../schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
 
@@ -230,7 +230,7 @@ function toSpans(node: TreeNode, number: number, whyNot: Judge): SpanView[] {
   if (node.kind !== "sampled") return [{ kind: node.kind, tokens: length, title: `${node.kind} of turn ${number}: ${length} tokens` }];
   const reason = whyNot(node);
   // What the record excludes is excluded as a whole; what only a trainer's options exclude still shows its forced tokens.
-  const hasForced = reason === null || reason !== node.reason;
+  const hasForced = recordedReasonOf(node) === null || reason !== node.reason;
   const title = (kind: SpanView["kind"], tokens: number): string =>
     kind === "excluded" ? `turn ${number}: ${tokens} tokens, ${reason}` : `turn ${number}: ${tokens} ${kind} tokens`;
   const spans: SpanView[] = [];

@@ -3,7 +3,7 @@ import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
 import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import type { RowPiece } from "../selection/selection.ts";
 import { callRules, firstReason, type TrainedSession } from "../trained/rules.ts";
-import type { Judge } from "../trained/why-untrained.ts";
+import { type Judge, recordedReasonOf } from "../trained/why-untrained.ts";
 
 export type TokenAccount = {
   /** `trained` and all of `excluded` together: those that are known. */
@@ -92,7 +92,7 @@ class Account {
     this.#inTree.add(node.call_id);
     const { length } = node.token_ids;
     // A forced token is never trained, whatever holds for the rest of its call.
-    const isOpen = node.reason === null || reason !== node.reason;
+    const isOpen = recordedReasonOf(node) === null || reason !== node.reason;
     const forced = isOpen ? (node.forced?.filter(Boolean).length ?? 0) : 0;
     this.total.sampled += length;
     this.#exclude(node.call_id, "forced", forced);

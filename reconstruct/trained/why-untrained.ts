@@ -2,7 +2,7 @@
  * Is it trained, and if not, why? Everything that asks (the record, rows, every format, `export`, `fidelity`, `show`,
  * `record`) asks here. The rules stand in `rules.ts`, what they mean and how they are cured in `schema/reasons/`.
  */
-import type { RecordedReason, UntrainedReason } from "../../schema/reasons/untrained.ts";
+import { type RecordedReason, recordedReasons, type UntrainedReason } from "../../schema/reasons/untrained.ts";
 import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import { imagesOf } from "../rows/images-of.ts";
@@ -49,6 +49,18 @@ export function whyRecordedUntrained(
 /** The reason; null where the node's tokens may be trained, apart from those that a grammar forced. */
 export type Judge = (node: TreeNode) => UntrainedReason | null;
 
+/**
+ * What the record alone says of the node, whatever the trainer; null: nothing. On a node there may be a reason of the
+ * default trainer's instead, which is asked for anew.
+ */
+export function recordedReasonOf({ reason }: Pick<TreeNode, "reason">): RecordedReason | null {
+  return reason !== null && isRecorded(reason) ? reason : null;
+}
+
+function isRecorded(reason: UntrainedReason): reason is RecordedReason {
+  return Object.hasOwn(recordedReasons, reason);
+}
+
 /** Asks of a stored trajectory under a trainer's options, and under what the rules for whole rollouts made of it. */
 export function toJudge(trajectory: Pick<Trajectory, "calls" | "nodes" | "messages">, trainer: Trainer, standing: InLoss): Judge {
   const images = imagesOf(trajectory);
@@ -64,8 +76,20 @@ export function toJudge(trajectory: Pick<Trajectory, "calls" | "nodes" | "messag
   }
   const whyStale = toStaleJudge(trajectory, trainer);
   const lifted = trainer.objective === "sft" ? liftedForSft : liftedAlways;
-  return (node) =>
-    node.reason === null || lifted.has(node.reason) ? (ofCall.get(node.call_id) ?? whyStale(node) ?? ofRollout(standing)) : node.reason;
+  return (node) => {
+    const recorded = recordedReasonOf(node);
+    return recorded === null || lifted.has(recorded) ? (ofCall.get(node.call_id) ?? whyStale(node) ?? ofRollout(standing)) : recorded;
+  };
+}
+
+/** The nodes with the default trainer's answer on each: one meaning of `trainable` for nodes, fidelity report and rows. */
+export function judgedNodes(trajectory: Pick<Trajectory, "calls" | "nodes" | "messages" | "in_loss">): TreeNode[] {
+  const judge = toJudge(trajectory, defaultTrainer, trajectory);
+  return trajectory.nodes.map((node) => {
+    if (node.kind !== "sampled") return node;
+    const reason = judge(node);
+    return { ...node, trainable: reason === null, reason };
+  });
 }
 
 /** Imitation has no importance ratio that could grow with a policy's age. */

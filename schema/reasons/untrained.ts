@@ -7,7 +7,7 @@ import type { Meaning } from "./meaning.ts";
 const asLogprobs = "`alidade doctor` says what the engine gives; use one that returns token ids with logprobs";
 const neutral = "record with `--purpose train`, which samples neutrally";
 
-/** What the record alone decides: on nodes, whatever the trainer. */
+/** What the record alone decides, whatever the trainer. */
 export const recordedReasons = {
   damaged: {
     what: "The session's log holds these calls no more.",

@@ -36,7 +36,7 @@ export function reasonsPage(): string {
     "The record alone decides:",
     "",
     ...table(recordedReasons),
-    "The trainer's options decide. Without options a trainer divides its logits by 1 and applies no grammar:",
+    "The trainer's options decide. Without options a trainer divides its logits by 1 and applies no grammar; `trainable` of a trajectory's nodes and the fidelity report presume such a trainer, and formats ask again for theirs:",
     "",
     ...table(trainerReasons),
     "Making rows decides:",

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { selectRows } from "../../reconstruct/index.ts";
 import { verifyRows, verifyTrajectory } from "../../reconstruct/verify.ts";
+import type { TreeNode } from "../../schema/trajectory.ts";
 import type { Played } from "./play.ts";
 import { told } from "./play.ts";
 
@@ -52,13 +53,18 @@ export function proveItCanFail({ trajectories, exchanges }: Played): void {
   const [trajectory] = trajectories;
   assert.ok(trajectory);
   const spoilt = structuredClone(trajectory);
-  const node = spoilt.nodes.find((one) => one.kind === "sampled" && one.trainable && one.token_ids.length > 1);
+  const node = spoilt.nodes.find((one) => isChosen(one) && one.token_ids.length > 1);
   assert.ok(node?.logprobs);
   node.logprobs.reverse();
   assert.ok(!verifyTrajectory(spoilt, exchanges).ok);
   const swapped = structuredClone(trajectory);
-  const other = swapped.nodes.find((one) => one.kind === "sampled" && one.trainable);
+  const other = swapped.nodes.find(isChosen);
   assert.ok(other);
   other.token_ids[0] = (other.token_ids[0] ?? 0) + 1;
   assert.ok(!verifyTrajectory(swapped, exchanges).ok);
+}
+
+/** A node that the proof above looks at: under a grammar too. */
+function isChosen({ kind, reason }: TreeNode): boolean {
+  return kind === "sampled" && (reason === null || reason === "grammar");
 }

@@ -50,6 +50,19 @@ test("canonical lines are the trajectories themselves", async () => {
   assert.deepEqual(Trajectory.parse(rows[0]), Trajectory.parse(trajectory));
 });
 
+test("a record of an older release, whose nodes say true under a grammar, is read, counted and exported as one of today", async () => {
+  const trajectory = session();
+  const isGrammar = ({ reason }: (typeof trajectory.nodes)[number]): boolean => reason === "grammar";
+  assert.equal(trajectory.nodes.filter(isGrammar).length, 1);
+  const older = Trajectory.parse({
+    ...trajectory,
+    nodes: trajectory.nodes.map((node) => (isGrammar(node) ? { ...node, trainable: true, reason: null } : node)),
+  });
+  assert.deepEqual((await exported(canonical, [older])).rows, [trajectory]);
+  for (const allowGrammar of [false, true])
+    assert.deepEqual((await exported(flat, [older], { allowGrammar })).rows, (await exported(flat, [trajectory], { allowGrammar })).rows);
+});
+
 test("flat rows agree with the tree, and what they leave out has its reason", async () => {
   const trajectory = session();
   const { rows, report } = await exported(flat, [trajectory]);

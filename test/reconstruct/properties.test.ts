@@ -15,6 +15,10 @@ test("every path is what the engine saw, and every sampled token is there once, 
       const trajectory = Trajectory.parse(reconstruct(log.entries));
       const paths = new TokenPaths(trajectory);
       const samples = new Map<string, { path: number[]; sampled: number[] }>();
+      const trainable = trajectory.nodes.flatMap((node) =>
+        node.trainable ? node.token_ids.map((_, at) => node.forced?.[at] !== true) : [],
+      );
+      assert.equal(trainable.filter(Boolean).length, trajectory.fidelity.trainable_tokens);
       for (const node of trajectory.nodes.filter((each) => each.kind === "sampled")) {
         assert.equal(node.trainable, node.reason === null);
         const sample = samples.get(node.call_id) ?? { path: node.parent_id === null ? [] : paths.tokens(node.parent_id), sampled: [] };

@@ -31,7 +31,7 @@ test("a prompt of text or of ids reaches the engine as it stands, and what follo
       const sampled = nodes.find((node) => node.kind === "sampled");
       assert.deepEqual(sampled?.token_ids, [...encode(first), 1]);
       assert.ok(sampled?.logprobs?.every((one) => one !== null && one < 0));
-      assert.equal(sampled?.trainable, true);
+      assert.equal(sampled?.reason, "temperature_unknown", "nothing but its temperature is unknown");
       assert.equal(calls[0]?.missing, null);
       if (form === "text") continue;
       await ask([...encode("Question: 1\nThought:"), ...(sampled?.token_ids ?? []), ...encode("\nObservation: 2\n")]);
