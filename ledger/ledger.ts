@@ -86,6 +86,8 @@ export interface Ledger extends AsyncDisposable {
   cutStragglers(): Promise<number>;
   /** A signal that fires ends the question, where one can be ended; its reason is thrown. */
   nodes(signal?: AbortSignal): Promise<NodeState[]>;
+  /** What keeps results from being read, or old rows from being removed, beside the ledger: each with what it is and how it is ended. */
+  heldBack(signal?: AbortSignal): Promise<string[]>;
   /** Throws `not_found`. */
   drainNode(name: string): Promise<void>;
   /** Queues what nodes had that missed their lease; returns their names. */

@@ -27,8 +27,8 @@ export async function serviceHealth(parts: HealthParts, control: ServiceControl,
   const own = await ownFaults(parts, signal);
   try {
     const within = AbortSignal.any([signal, AbortSignal.timeout(ledgerMs)]);
-    const [fences, nodes, reports] = await untilAborted(ofLedger(parts.ledger, control, within), within);
-    const faults = [...faultsOfNodes(nodes), ...own, ...reports.flatMap(refusals), ...fences.map(faultOfFence)];
+    const [fences, [nodes, held], reports] = await untilAborted(ofLedger(parts.ledger, control, within), within);
+    const faults = [...faultsOfNodes(nodes), ...own, ...held.map(degraded), ...reports.flatMap(refusals), ...fences.map(faultOfFence)];
     return { health: healthOf(faults), fences, engines, nodes };
   } catch (error) {
     signal.throwIfAborted();
@@ -38,7 +38,13 @@ export async function serviceHealth(parts: HealthParts, control: ServiceControl,
 }
 
 function ofLedger(ledger: Ledger, control: ServiceControl, signal: AbortSignal) {
-  return Promise.all([control.status(signal), ledger.nodes(signal), ledger.reports(signal)]);
+  // The ledger has four connections, and others want one too.
+  const nodesAndHeld = async () => [await ledger.nodes(signal), await ledger.heldBack(signal)] as const;
+  return Promise.all([control.status(signal), nodesAndHeld(), ledger.reports(signal)]);
+}
+
+function degraded(reason: string): Fault {
+  return { status: "degraded", reason };
 }
 
 /** The service takes sets and groups all the same, and its rollouts wait. A node's gates follow the fences, which are told by themselves. */

@@ -35,6 +35,7 @@ import { endingsOf } from "./ends/endings.ts";
 import { cutOne } from "./ends/stop-groups.ts";
 import { expireOf, removals, removed, setsThatMayExpire } from "./expire-results.ts";
 import { controlOf, saveControl } from "./facts.ts";
+import { type HoldPatience, heldBack, usualPatience } from "./held-back.ts";
 import { leaveTheLine, trimTurns } from "./join-the-line.ts";
 import { Looks } from "./looks.ts";
 import { type Notice, Notices } from "./notices.ts";
@@ -55,6 +56,9 @@ const mostEndsAtOnce = 1_000;
 /** Slots under one hold of the lock. A hundred nodes with a hundred free slots each wait for each other's turns otherwise, beyond a statement's time. */
 const mostAtOnce = 10;
 
+/** `atOnce`: rollouts that end in one transaction. `patience`: with transactions of others. */
+type PostgresOptions = { atOnce?: number | undefined; patience?: HoldPatience };
+
 export class PostgresLedger implements Ledger {
   readonly id: string;
   readonly #db: PostgresDatabase;
@@ -63,6 +67,7 @@ export class PostgresLedger implements Ledger {
   readonly #results: Looks;
   readonly answered: Looks;
   readonly #atOnce: number;
+  readonly #patience: HoldPatience;
   readonly ending = new Changes();
   /** For what nothing was queued since a claim found less than it asked for. */
   readonly #dryAt = new Map<ClaimedSets, string>();
@@ -71,7 +76,7 @@ export class PostgresLedger implements Ledger {
   static async open(
     url: string,
     user: PoolUser = "service",
-    { atOnce = mostEndsAtOnce }: { atOnce?: number | undefined } = {},
+    { atOnce = mostEndsAtOnce, patience = usualPatience }: PostgresOptions = {},
   ): Promise<PostgresLedger> {
     const address = postgresAddress(await withPassword(url));
     const pg = await loadPg();
@@ -82,7 +87,7 @@ export class PostgresLedger implements Ledger {
         results: await Looks.begin((mark) => db.statements((asks) => lookForResults(asks, mark))),
         answered: await Looks.begin((mark) => db.statements((asks) => lookForAnswers(asks, mark))),
       };
-      return new PostgresLedger(id, db, looks, new Notices(pg, address), Notices.channelOf(address), atOnce);
+      return new PostgresLedger(id, db, looks, new Notices(pg, address), Notices.channelOf(address), { atOnce, patience });
     } catch (error) {
       await db[Symbol.asyncDispose]();
       throw error;
@@ -95,13 +100,14 @@ export class PostgresLedger implements Ledger {
     { results, answered }: { results: Looks; answered: Looks },
     notices: Notices,
     channel: string,
-    atOnce: number,
+    { atOnce, patience }: { atOnce: number; patience: HoldPatience },
   ) {
     this.id = id;
     this.#db = db;
     this.#notices = notices;
     this.#channel = channel;
     this.#atOnce = atOnce;
+    this.#patience = patience;
     this.#results = results;
     this.answered = answered;
   }
@@ -246,6 +252,10 @@ export class PostgresLedger implements Ledger {
 
   nodes(signal?: AbortSignal) {
     return this.#db.statements(nodes, signal);
+  }
+
+  heldBack(signal?: AbortSignal) {
+    return this.#db.statements((db) => heldBack(db, this.#patience), signal);
   }
 
   drainNode(name: string) {

@@ -26,16 +26,25 @@ export const settledXid = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 /** Not begun yet, so no row can have it. */
 export const nextXid = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
 
+/** Vacuum comes behind fifty rows that are over. */
+const often = "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_cost_delay = 0";
+/** Few rows, each written again and again: its next versions have room on its page. */
+const busy = `WITH (fillfactor = 30, ${often})`;
+
+/** Many rows that pass through: vacuum comes long before a fifth of them are over, as it would by default. */
+const passing = (fillfactor: number): string =>
+  `WITH (fillfactor = ${fillfactor}, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_scale_factor = 0.05)`;
+
 export const tables = `
 CREATE TABLE facts (name text PRIMARY KEY, value text NOT NULL);
-CREATE TABLE watch (looked bigint NOT NULL, came_back bigint NOT NULL);
+CREATE TABLE watch (looked bigint NOT NULL, came_back bigint NOT NULL) ${busy};
 CREATE TABLE sets (
   id text PRIMARY KEY, namespace text NOT NULL, key text NOT NULL, spec text NOT NULL, priority integer NOT NULL, weight double precision NOT NULL,
   groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false, drained_xid bigint,
   created bigint NOT NULL, admitted integer NOT NULL DEFAULT 0, since_step bigint, since_groups integer NOT NULL DEFAULT 0, spare integer NOT NULL DEFAULT 0,
   expired_xid bigint NOT NULL DEFAULT 0, expired_seq bigint NOT NULL DEFAULT 0,
   expired_whole_xid bigint NOT NULL DEFAULT 0, expired_whole_seq bigint NOT NULL DEFAULT 0, UNIQUE (namespace, key)
-);
+) WITH (fillfactor = 70);
 CREATE INDEX drained_sets ON sets (drained_xid) WHERE drained_xid IS NOT NULL;
 CREATE TABLE namespaces (name text PRIMARY KEY, spec_chars bigint NOT NULL);
 CREATE TABLE groups (
@@ -44,7 +53,7 @@ CREATE TABLE groups (
   standing integer NOT NULL DEFAULT 0, is_admitted boolean NOT NULL DEFAULT false, step bigint,
   enough integer, cut_after integer, cut_ms bigint, cut_at bigint, is_stopped boolean NOT NULL DEFAULT false,
   whole_xid bigint, whole_seq bigint, PRIMARY KEY (set_id, key)
-);
+) ${passing(80)};
 CREATE INDEX whole_groups ON groups (set_id, whole_xid, whole_seq) WHERE whole_xid IS NOT NULL;
 CREATE INDEX newest_whole_groups ON groups (whole_xid) WHERE whole_xid IS NOT NULL;
 CREATE INDEX begun_groups ON groups (set_id, step) WHERE whole_xid IS NULL AND step IS NOT NULL;
@@ -58,7 +67,7 @@ CREATE TABLE rollouts (
   sample_index integer NOT NULL, state text NOT NULL DEFAULT 'queued', attempt integer NOT NULL DEFAULT 0,
   failures integer NOT NULL DEFAULT 0, lost integer NOT NULL DEFAULT 0, node text, since bigint NOT NULL,
   shuns text, earlier text, is_again boolean NOT NULL DEFAULT false
-);
+) ${passing(70)};
 CREATE INDEX queued_rollouts ON rollouts (set_id, place) WHERE state = 'queued' AND NOT is_again;
 CREATE INDEX queued_again ON rollouts (set_id, place) WHERE state = 'queued' AND is_again;
 CREATE INDEX waiting_rollouts ON rollouts (set_id, place) WHERE state IN ('held', 'later');
@@ -67,15 +76,15 @@ CREATE INDEX running_of_set ON rollouts (set_id, place) WHERE state = 'running';
 CREATE INDEX open_rollouts ON rollouts (set_id, group_key) WHERE state <> 'done';
 CREATE TABLE line (
   set_id text PRIMARY KEY, priority integer NOT NULL, weight double precision NOT NULL, created bigint NOT NULL, is_eval boolean NOT NULL
-);
+) ${busy};
 CREATE TABLE turns (
   set_id text NOT NULL, number bigint GENERATED ALWAYS AS IDENTITY, pass double precision NOT NULL, upto bigint NOT NULL,
   PRIMARY KEY (set_id, number)
-);
+) WITH (${often});
 CREATE TABLE endings (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, set_id text NOT NULL, group_key text, is_rest boolean NOT NULL, reason text NOT NULL,
   upto bigint NOT NULL, waiting_from bigint NOT NULL DEFAULT 0, queued_from bigint NOT NULL DEFAULT 0
-);
+) ${busy};
 CREATE INDEX endings_of_set ON endings (set_id);
 CREATE TABLE results (
   xid bigint NOT NULL DEFAULT (${ownXid}), seq bigint NOT NULL DEFAULT nextval('places'), set_id text NOT NULL,
@@ -86,14 +95,14 @@ CREATE INDEX results_of_set ON results (set_id, xid, seq) INCLUDE (state, code);
 CREATE INDEX newest_results ON results (xid);
 CREATE INDEX results_of_group ON results (set_id, group_key, sample_index);
 CREATE TABLE expired_results (set_id text NOT NULL, state text NOT NULL, code text NOT NULL, n bigint NOT NULL, PRIMARY KEY (set_id, state, code));
-CREATE TABLE removals (rollout_id text PRIMARY KEY, set_id text NOT NULL);
+CREATE TABLE removals (rollout_id text PRIMARY KEY, set_id text NOT NULL) ${passing(100)};
 CREATE TABLE superseded (rollout_id text PRIMARY KEY, set_id text NOT NULL, noted bigint NOT NULL);
 CREATE TABLE tallies (set_id text PRIMARY KEY, tally text NOT NULL);
 CREATE TABLE nodes (
   name text PRIMARY KEY, epoch bigint NOT NULL, slots integer NOT NULL, until bigint NOT NULL, is_draining boolean NOT NULL DEFAULT false,
   report text, engines text
-);
-CREATE TABLE consumers (name text NOT NULL, set_id text NOT NULL, cursor text NOT NULL, PRIMARY KEY (set_id, name));
+) ${busy};
+CREATE TABLE consumers (name text NOT NULL, set_id text NOT NULL, cursor text NOT NULL, PRIMARY KEY (set_id, name)) ${busy};
 INSERT INTO watch SELECT ${now}, 0;
 `;
 

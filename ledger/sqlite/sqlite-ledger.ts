@@ -178,6 +178,11 @@ export class SqliteLedger implements Ledger {
     return this.#read(() => nodes(this.#db, this.#now()));
   }
 
+  /** The file is this process's own. */
+  async heldBack() {
+    return [];
+  }
+
   async drainNode(name: string) {
     await this.#write(() => drainNode(this.#db, name));
   }

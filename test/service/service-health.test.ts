@@ -39,3 +39,21 @@ test("questions of a health that was answered, or whose monitor left, keep no co
   await client.query("ROLLBACK");
   assert.equal((await health(new AbortController().signal)).health.status, "degraded", "no node is at work, and the ledger answers");
 });
+
+test("health names the transaction that holds results back, and what ends it", async (t) => {
+  if (!(await need(t, "postgres"))) return;
+  const at = new PostgresPlace(postgres, "held");
+  await using ledger = await PostgresLedger.open(await at.url(), "service", { patience: { results: 0, vacuum: 3_600 } });
+  await ledger.join({ name: "n", slots: 1 });
+  const health = () => serviceHealth({ ledger, engines: null, nodeFaults: null }, new ServiceControl(ledger), new AbortController().signal);
+  assert.equal((await health()).health.status, "ok");
+  const { Client } = await loadPg();
+  const client = new Client({ host: (await postgres()).folder, user: "alidade", database: "postgres", application_name: "report" });
+  await client.connect();
+  t.after(() => client.end());
+  await client.query("BEGIN");
+  await client.query("SELECT pg_current_xact_id()");
+  const { status, reason } = (await health()).health;
+  assert.equal(status, "degraded");
+  assert.match(reason ?? "", /^results are held back by process \d+ .*application "report".* end it by SELECT pg_terminate_backend/);
+});

@@ -120,14 +120,14 @@ export class Postgres implements AsyncDisposable {
   }
 }
 
-/** One for a test file: it starts with the first question, and ends behind the last test. */
-export function postgresFor(): () => Promise<Postgres> {
+/** One for a test file: it starts with the first question, and ends behind the last test. `settings`: of the server. */
+export function postgresFor(settings: Record<string, string> = {}): () => Promise<Postgres> {
   let started: Promise<Postgres> | null = null;
   after(async () => {
     await (await started)?.[Symbol.asyncDispose]();
   });
   return () => {
-    started ??= Postgres.start();
+    started ??= Postgres.start(settings);
     return started;
   };
 }
