@@ -120,7 +120,7 @@ export const Config = z.strictObject({
           .min(1)
           .describe("one's own harness; {instruction}, {base_url}, {api_key}, {model}, {home}, {workdir} and {files} are filled in"),
         files: z
-          .union([ownPath.transform((path) => [path]), z.array(ownPath)])
+          .union([ownPath, z.array(ownPath)])
           .default([])
           .describe(
             "its files and folders, or the name of one, relative to the run file: they are packed once and mounted read-only; a word of the command that names one becomes its path there",

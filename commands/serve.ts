@@ -52,7 +52,7 @@ export function serve(program: Command): void {
         },
       });
       const tls = await readTlsFiles(config.tls);
-      await using watching = await openWatching(config);
+      await using watching = await openWatching(config, { isMonitored: true });
       const folder = join(config.out, "serve");
       await using _lock = await lockFolder(folder);
       await using opened = await openEngines(config, signal);
@@ -71,6 +71,7 @@ export function serve(program: Command): void {
         controlPort: config.control_port,
         rebuild: true,
         watcher: watching.watcher,
+        families: watching.families,
         ...(watching.onError && { onError: watching.onError }),
         signal,
       });

@@ -1,16 +1,20 @@
 /** One machine at work for a ledger. */
 import type { Ledger } from "../ledger/index.ts";
+import { engineMetrics } from "../proxy/control/engine-metrics.ts";
 import type { Fault } from "../proxy/control/health.ts";
+import { gauge, type MetricFamily } from "../wire/prometheus-text.ts";
 import { type AttemptSetup, Attempts } from "./attempts.ts";
 import { ClaimLoop } from "./claim-loop.ts";
-import { faultsOfMachine, listenForHealth } from "./node-health.ts";
+import { faultsOfMachine, type HealthPlace, listenForHealth } from "./node-health.ts";
 
 export type NodeSetup = AttemptSetup & {
   /** Its name in the ledger; one that joins again under it takes the place of the one that died. */
   name: string;
   ledger: Ledger;
-  /** Where it says how it is, on loopback; 0 takes a free port. It says nothing where left out. */
-  healthPort?: number | undefined;
+  /** Where it says how it is. It says nothing where left out. */
+  health?: HealthPlace | undefined;
+  /** Figures of this process, for a monitor. */
+  families?: (() => MetricFamily[]) | undefined;
 };
 
 /**
@@ -18,7 +22,7 @@ export type NodeSetup = AttemptSetup & {
  * nothing more is claimed, and what runs goes on to its end.
  */
 export async function runNode(node: NodeSetup, signal: AbortSignal, drain: AbortSignal = signal): Promise<void> {
-  const { name, ledger, setup, healthPort } = node;
+  const { name, ledger, setup, health: place } = node;
   const attempts = new Attempts(node, signal);
   const work = {
     name,
@@ -30,9 +34,21 @@ export async function runNode(node: NodeSetup, signal: AbortSignal, drain: Abort
     rest: attempts.rest.bind(attempts),
   };
   const loop = new ClaimLoop(work, signal, AbortSignal.any([signal, drain]));
-  await using health = healthPort === undefined ? null : await listenForHealth(healthPort, () => faultsOfNode(loop, setup, signal));
+  const faults = () => faultsOfNode(loop, setup, signal);
+  await using health = place === undefined ? null : await listenForHealth(place, faults, () => familiesOf(node));
   if (health !== null) work.note(`health on ${health.url}`);
   await loop.run();
+}
+
+function familiesOf({ name, setup: { proxy, slots }, families }: NodeSetup): MetricFamily[] {
+  const { active, waiting } = slots.run.counters;
+  return [
+    { ...gauge("alidade_node_info", "The name of this node.", 1), samples: [{ labels: { node: name }, value: 1 }] },
+    gauge("alidade_node_running", "Agents that work on this node now.", active),
+    gauge("alidade_node_waiting", "Rollouts of this node that wait for an agent's place.", waiting),
+    ...engineMetrics(proxy.pool.slots.map((slot) => slot.describe())),
+    ...(families?.() ?? []),
+  ];
 }
 
 async function faultsOfNode(loop: ClaimLoop, setup: NodeSetup["setup"], signal: AbortSignal): Promise<Fault[]> {

@@ -16,6 +16,7 @@ import type { Trajectory } from "../schema/trajectory.ts";
 import type { Watcher } from "../schema/watcher.ts";
 import type { Store } from "../store/index.ts";
 import type { Network } from "../wire/network.ts";
+import type { MetricFamily } from "../wire/prometheus-text.ts";
 import { Continuity } from "./continuity/continuity.ts";
 import { ControlListener } from "./control/control-listener.ts";
 import type { Controlled } from "./control/controlled.ts";
@@ -68,6 +69,8 @@ export type ProxyOptions = {
   rebuild?: boolean;
   /** Is told of each call whose end is in the log. */
   watcher?: Pick<Watcher, "call"> | undefined;
+  /** Figures of the process around it: the control listener serves them with its own. */
+  families?: (() => MetricFamily[]) | undefined;
   /** Called with failures that no HTTP answer can carry. */
   onError?: OnError;
   signal?: AbortSignal;
@@ -77,6 +80,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
   readonly pool: EnginePool;
   readonly fences: WeightFences;
   readonly sessions: Sessions;
+  readonly families: () => MetricFamily[];
   url = "";
   controlUrl: string | null = null;
   readonly #listener: HarnessListener;
@@ -86,6 +90,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     const onError = options.onError ?? tellOperator;
     this.sessions = new Sessions(options.store, options.version, onError);
     const { routes, pauseWaitSeconds, pauseAlarmSeconds, keepAliveMs } = options;
+    this.families = options.families ?? (() => []);
     this.pool = new EnginePool({
       onError,
       ...(routes && { routes }),

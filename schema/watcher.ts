@@ -3,12 +3,16 @@ import type { RolloutRecord } from "./rollout.ts";
 import type { CallBegun, CallFinished, Tried } from "./session-log.ts";
 import type { SessionSpec } from "./session-spec.ts";
 
-/** A call whose end is in the log. */
+/** A tool that the harness ran between two calls. `name`: as it was sampled. Unix milliseconds. */
+export type ToolTime = { id: string; name: string; started: number; ended: number };
+
+/** A call whose end is in the log. `tools`: those whose results it brought. */
 export type EndedCall = {
   session_id: string;
   spec: SessionSpec;
   begun: CallBegun;
   tries: readonly Tried[];
+  tools: readonly ToolTime[];
   outcome: Pick<CallFinished, "time" | "usage" | "finish_reason" | "policy" | "engine" | "engine_model" | "error">;
 };
 

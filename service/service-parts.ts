@@ -5,6 +5,7 @@ import type { Fault } from "../proxy/control/health.ts";
 import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
 import type { Task } from "../schema/task.ts";
 import type { Watcher } from "../schema/watcher.ts";
+import type { MetricFamily } from "../wire/prometheus-text.ts";
 import type { Callbacks } from "./polar/callbacks.ts";
 
 export type NamedTask = { task_id: string; hash: string };
@@ -26,6 +27,8 @@ export type ServiceParts = {
   nodeFaults: ((signal: AbortSignal) => Promise<Fault[]>) | null;
   /** Is told of each set that is asked for. */
   watcher?: Pick<Watcher, "set"> | undefined;
+  /** Figures of this process, for a monitor. */
+  families?: (() => MetricFamily[]) | undefined;
   /** Which webhooks sets may name; null: none. */
   setWebhooks: { mayBePrivate: boolean } | null;
   /** For the addresses that bridges of Polar's give; null: its routes are not served. */

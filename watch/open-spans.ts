@@ -88,7 +88,7 @@ function toOtelSpan(span: RecordedSpan, resource: OtelResource, version: string)
   const { name, place, parent, link, error } = span;
   const context = contextOf(place);
   return {
-    name,
+    name: boundedText(name),
     kind: span.isClient ? 2 : 0,
     spanContext: () => context,
     ...(parent !== null && { parentSpanContext: contextOf({ trace: place.trace, span: parent }) }),

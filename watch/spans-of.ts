@@ -1,15 +1,22 @@
 /** Spans of records: set, rollout and its stages, call and its tries. Names and numbers alone: no prompt, no token, no key. */
 import type { Policy } from "../schema/policy.ts";
-import type { EndedAttempt, EndedCall, WatchedSet } from "../schema/watcher.ts";
+import type { EndedAttempt, EndedCall, ToolTime, WatchedSet } from "../schema/watcher.ts";
 import { attributesOf, type RecordedSpan, type SpanAttributes, type SpanPlace, spanId, traceId } from "./recorded-span.ts";
+import { type StageTime, stageTimes } from "./stage-times.ts";
 
 /** A set has a trace of its own: one trace of all its rollouts would have millions of spans, which no backend shows. */
 function placeOfSet(set_id: string): SpanPlace {
   return { trace: traceId("set", set_id), span: spanId("set", set_id) };
 }
 
-function placeOfAttempt({ rollout_id, attempt }: { rollout_id: string; attempt: number }): SpanPlace {
+function placeOfAttempt({ rollout_id, attempt }: NamedAttempt): SpanPlace {
   return { trace: traceId("rollout", rollout_id), span: spanId("attempt", rollout_id, attempt) };
+}
+
+type NamedAttempt = { rollout_id: string; attempt: number };
+
+function placeOfStage({ trace }: SpanPlace, { rollout_id, attempt }: NamedAttempt, name: StageTime["name"]): SpanPlace {
+  return { trace, span: spanId("stage", rollout_id, attempt, name) };
 }
 
 export function spanOfSet({ set_id, key, harness, purpose, begun, ended }: WatchedSet): RecordedSpan {
@@ -72,55 +79,55 @@ function attributesOfAttempt({ set_id, record }: EndedAttempt): SpanAttributes {
   });
 }
 
-/** Each stage with the times at which it begins and ends; one that was never begun has no span. */
-const stages = [
-  ["queue", "queued", "init"],
-  ["init", "init", "ready"],
-  ["run", "run", "ran"],
-  ["grade", "post", "done"],
-] as const;
-
-function stagesOf({ record, stored }: EndedAttempt, { trace, span }: SpanPlace): RecordedSpan[] {
-  const { times, rollout_id, attempt } = record;
-  const { done = stored } = times;
-  const begun = stages.flatMap(([name, from, to]) => {
-    const start = times[from];
-    return start === undefined ? [] : [{ name, start, end: times[to] ?? done, isCut: times[to] === undefined }];
-  });
-  return [...begun, { name: "store", start: done, end: stored, isCut: false }].map(({ name, start, end, isCut }) => ({
-    name,
-    place: { trace, span: spanId("stage", rollout_id, attempt, name) },
+function stagesOf(ended: EndedAttempt, { trace, span }: SpanPlace): RecordedSpan[] {
+  const { rollout_id, attempt, harness, error } = ended.record;
+  return stageTimes(ended).map(({ name, start, end, isCut }) => ({
+    name: name === "run" ? `invoke_agent ${harness}` : name,
+    place: placeOfStage({ trace, span }, ended.record, name),
     parent: span,
     start,
     end,
-    attributes: attributesOf({ "alidade.rollout.id": rollout_id, "alidade.attempt": attempt }),
-    error: isCut ? (record.error?.code ?? "cut") : null,
+    attributes: attributesOf({
+      "alidade.rollout.id": rollout_id,
+      "alidade.attempt": attempt,
+      ...(name === "run" && { "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": harness }),
+    }),
+    error: isCut ? (error?.code ?? "cut") : null,
   }));
 }
 
-/** The call's span and those of its tries. */
+/** The call's span, those of its tries, and those of the tools whose results it brought. */
 export function spansOfCall(call: EndedCall): RecordedSpan[] {
   const { begun, outcome } = call;
+  const operation = operations.get(begun.dialect) ?? "chat";
   const { trace, parent } = aroundCall(call);
   const place = { trace, span: spanId("call", begun.call_id) };
   const root = {
-    name: "call",
+    name: `${operation} ${begun.model}`,
     place,
     parent,
+    isClient: true,
     start: begun.time,
     end: outcome.time,
     attributes: attributesOfCall(call),
     error: outcome.error?.code ?? null,
   };
-  return [root, ...call.tries.map((tried) => spanOfTry(tried, place))];
+  const tools = call.tools.map((tool, at) => spanOfTool(tool, { trace, span: spanId("tool", begun.call_id, at) }, parent));
+  return [root, ...call.tries.map((tried) => spanOfTry(tried, place)), ...tools];
+}
+
+/** A tool runs in the sandbox, unseen: its time is that between the two calls. */
+function spanOfTool({ id, name, started, ended }: ToolTime, place: SpanPlace, parent: string | null): RecordedSpan {
+  const attributes = attributesOf({ "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.call.id": id });
+  return { name: `execute_tool ${name}`, place, parent, start: started, end: ended, attributes, error: null };
 }
 
 /** A session that a client opened has a trace of its own, in which its calls stand side by side. */
 function aroundCall({ session_id, spec }: EndedCall): { trace: string; parent: string | null } {
   const { rollout_id, attempt, sandboxed } = spec;
   if (!sandboxed || rollout_id === null) return { trace: traceId("session", session_id), parent: null };
-  const { trace, span } = placeOfAttempt({ rollout_id, attempt });
-  return { trace, parent: span };
+  const place = placeOfAttempt({ rollout_id, attempt });
+  return { trace: place.trace, parent: placeOfStage(place, { rollout_id, attempt }, "run").span };
 }
 
 /** Words of the semantic conventions for dialects that are not `chat`. */

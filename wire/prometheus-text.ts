@@ -3,12 +3,12 @@
 export type MetricFamily = {
   /** With its unit; `_total` at its end where it only grows. */
   name: string;
-  type: "gauge" | "counter";
+  type: "gauge" | "counter" | "histogram";
   help: string;
   samples: MetricSample[];
 };
-/** A value that is null is unknown, and has no line. */
-export type MetricSample = { labels: Record<string, string>; value: number | null };
+/** A value that is null is unknown, and has no line. `part`: which line of a histogram it is. */
+export type MetricSample = { labels: Record<string, string>; value: number | null; part?: "_bucket" | "_sum" | "_count" };
 
 /** One number. */
 export function gauge(name: string, help: string, value: number): MetricFamily {
@@ -30,10 +30,10 @@ function head(name: string, type: string, help: string): string {
 
 const line =
   (name: string) =>
-  ({ labels, value }: MetricSample): string[] => {
+  ({ labels, value, part }: MetricSample): string[] => {
     if (value === null || !Number.isFinite(value)) return [];
     const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`);
-    return [`${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}\n`];
+    return [`${name}${part ?? ""}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}\n`];
   };
 
 /** The format escapes three characters. Readers end at other control characters (Prometheus at NUL), so those are replaced. */

@@ -6,7 +6,8 @@ import { harnessRegistry } from "../../harnesses/index.ts";
 
 export async function harnessOf({ harness }: Config): Promise<Harness> {
   if (typeof harness === "string") return harnessRegistry.load(harness);
-  const { command: argv, env, makes, dialects, files, python = null, python_version, node = null, folder = process.cwd() } = harness;
+  const { command: argv, env, makes, dialects, files: given, python = null, python_version, node = null, folder = process.cwd() } = harness;
+  const files = [given].flat();
   const isPacked = files.length > 0 || python !== null || node !== null;
   return commandHarness({ argv, env, makes, dialects, ...(isPacked && { own: { folder, files, python, python_version, node } }) });
 }

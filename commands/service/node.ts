@@ -17,8 +17,17 @@ import { addNodeFlags, logsExpireAfter, type NodeFlags, nodeProgress } from "./n
 import { openNode } from "./open-node.ts";
 import { knownTasks, roomFor } from "./service-tasks.ts";
 import { joinedBlobs } from "./shared-blobs.ts";
+import { whenThere } from "./when-there.ts";
 
-type JoinFlags = NodeFlags & { join: string; trajectories: string; name?: string; drainSeconds: number; healthPort?: number };
+type JoinFlags = NodeFlags & {
+  join: string;
+  trajectories: string;
+  name?: string;
+  drainSeconds: number;
+  healthPort?: number;
+  healthHost?: string;
+  waitSeconds: number;
+};
 
 export function node(program: Command): void {
   addNodeFlags(program.command("node"))
@@ -34,9 +43,12 @@ export function node(program: Command): void {
     .option("--drain-seconds <number>", "after SIGTERM: what still runs then is given back to the ledger", toNumber, 300)
     .option(
       "--health-port <number>",
-      "answer GET /health on this port of loopback: the reason why nothing is claimed; 0 takes a free one",
+      "answer GET /health (why nothing is claimed) and GET /metrics on this port, without a token; 0 takes a free one",
       toNumber,
     )
+    .option("--health-host <address>", "with --health-port: the address to answer on, such as 0.0.0.0 for a kubelet (default: loopback)")
+    // A database of a new cluster takes minutes to start. What is away for longer is a wrong address.
+    .option("--wait-seconds <number>", "wait so long for a database or service that is not there yet; 0: do not", toNumber, 600)
     .option("--json", "print one JSON object with name and ledger when it begins")
     .addHelpText(
       "after",
@@ -50,18 +62,23 @@ export function node(program: Command): void {
 
 /** Until it is drained. */
 async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promise<void> {
-  await using watching = await openWatching(config);
+  await using watching = await openWatching(config, { isMonitored: true });
   const { onProgress, note } = nodeProgress(flags, config);
   const logsSeconds = logsExpireAfter(flags);
   const name = nodeName(flags.name, config.out);
   const folder = join(config.out, "node");
-  const stop = late(drain, flags.drainSeconds);
+  if (flags.healthHost !== undefined && flags.healthPort === undefined)
+    throw new AlidadeError("config_invalid", `--health-host is ${flags.healthHost} without --health-port: give a port too`, {
+      param: "health_host",
+    });
+  const stop = late(drain, secondsOf("--drain-seconds", flags.drainSeconds));
   const backend = await chooseBackend(config, drain, onProgress);
   const known = await knownTasks({ ...config, tasks: [] }, drain, note);
   const { slots, admit } = await roomFor(config, backend, known, drain, note);
   await using _lock = await lockFolder(folder);
-  await using ledger = await PostgresLedger.open(flags.join, "node");
-  const blobs = await joinedBlobs(flags.trajectories, ledger.id);
+  const patience = { seconds: secondsOf("--wait-seconds", flags.waitSeconds), note, signal: drain };
+  await using ledger = await whenThere(() => PostgresLedger.open(flags.join, "node"), patience);
+  const blobs = await whenThere(() => joinedBlobs(flags.trajectories, ledger.id), patience);
   const { policies } = await ledger.control();
   const place = {
     folder,
@@ -77,7 +94,8 @@ async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promi
   await using opened = await openNode(config, place, { drain, cancel: stop });
   if (flags.json) print(JSON.stringify({ name, ledger: ledger.id, slots: slots.atOnce + (slots.evaluation?.atOnce ?? 0) }));
   else say(`alidade: node ${name} works for the ledger ${ledger.id}`);
-  await runNode({ name, ledger, blobs, admit, healthPort: flags.healthPort, ...opened.node }, stop, drain);
+  const health = flags.healthPort === undefined ? undefined : { port: flags.healthPort, host: flags.healthHost };
+  await runNode({ name, ledger, blobs, admit, health, families: watching.families, ...opened.node }, stop, drain);
 }
 
 /** Two processes with one name would each take the other for dead; a folder has one process at a time. */
@@ -97,10 +115,13 @@ function hashed(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 6);
 }
 
+function secondsOf(flag: string, seconds: number): number {
+  if (seconds >= 0) return seconds;
+  throw new AlidadeError("config_invalid", `${flag} is ${seconds}: give seconds, 0 or more`, { param: flag.slice(2).replaceAll("-", "_") });
+}
+
 /** Fires so many seconds after the first signal. */
 function late(first: AbortSignal, seconds: number): AbortSignal {
-  if (!(seconds >= 0))
-    throw new AlidadeError("config_invalid", `--drain-seconds is ${seconds}: give seconds, 0 or more`, { param: "drain_seconds" });
   const controller = new AbortController();
   first.addEventListener("abort", () => {
     setTimeout(() => controller.abort(new AlidadeError("cancelled", "the node was stopped")), seconds * 1000).unref();

@@ -97,7 +97,7 @@ async function serveRollouts(config: Config, given: ServiceFlags, stops: StopSig
   const flags = { ...given, tls: await readTlsFiles(config.tls) };
   const webhooks = webhooksOf(flags);
   const hints: OpenHints = (ledger, note) => webhooks && new GroupHints(ledger, webhooks, note);
-  await using watching = await openWatching(config);
+  await using watching = await openWatching(config, { isMonitored: true });
   const open = { hints, setWebhooks: webhooks?.sets ?? null, watching };
   await (flags.ledger === undefined
     ? serveWithNode(config, flags, open, stops)
@@ -146,7 +146,7 @@ async function serveWithNode(
   await using polar = callbacksOf(flags, ledger, note);
   const nodeFaults = (asked: AbortSignal) => faultsOfMachine(opened.node.setup, asked);
   const own = { taskOf, namedTasks: known.namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines, nodeFaults };
-  const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher };
+  const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher, families: watching.families };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await using _sweep = new ExpirySweep({ ledger, blobs, byDefault: secondsOf(flags), note });
@@ -169,7 +169,7 @@ async function serveAlone(
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
   const own = { taskOf, namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines: null, nodeFaults: null };
-  const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher };
+  const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher, families: watching.families };
   await using _listener = await listen(parts, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
   await using _sweep = new ExpirySweep({ ledger, blobs, byDefault: secondsOf(flags), note });

@@ -3,7 +3,7 @@
  * finish rollouts whose trajectories no service can read, so the place has a blob that names its ledger.
  */
 import { type Blobs, openBlobs } from "../../blobs/index.ts";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError, type ErrorCode } from "../../errors.ts";
 import { terminal } from "../terminal.ts";
 
 const mark = "ledger.id";
@@ -21,16 +21,20 @@ export async function ownBlobs(word: string, ledger: string): Promise<Blobs> {
   return joined(blobs, ledger);
 }
 
-/** For a node. Throws `config_invalid` where it is not the service's. */
+/** For a node. Throws `not_found` where no service was started there, and `config_invalid` where it is that of another one. */
 export async function joinedBlobs(word: string, ledger: string): Promise<Blobs> {
   return joined(openBlobs(word, terminal().env), ledger);
 }
 
 async function joined(blobs: Blobs, ledger: string): Promise<Blobs> {
-  const refuse = (why: string) => new AlidadeError("config_invalid", `--trajectories is ${blobs.place}: ${why}`, { param: "trajectories" });
+  const refuse = (why: string, code: ErrorCode = "config_invalid") =>
+    new AlidadeError(code, `--trajectories is ${blobs.place}: ${why}`, { param: "trajectories" });
   const found = (await blobs.get(mark))?.toString("utf8");
   if (found === undefined)
-    throw refuse("it is not the place of a service that was started: name the one of `alidade service`, which both must reach");
+    throw refuse(
+      "it is not the place of a service that was started: name the one of `alidade service`, which both must reach",
+      "not_found",
+    );
   if (found !== ledger) throw refuse(`it has trajectories of the ledger ${found.slice(0, 40)}, and this is ${ledger}: name another one`);
   return blobs;
 }

@@ -4,23 +4,37 @@ import { failureText, type ProxyOptions } from "../../proxy/index.ts";
 import type { Watcher } from "../../schema/watcher.ts";
 import { version } from "../../version.ts";
 import { lineOfAttempt, lineOfCall, lineOfSet } from "../../watch/event-line.ts";
+import { ObservedTimes } from "../../watch/observed-times.ts";
 import { openSpans } from "../../watch/open-spans.ts";
+import { ProcessMetrics } from "../../watch/process-metrics.ts";
+import type { MetricFamily } from "../../wire/prometheus-text.ts";
 import { sayIn } from "../command-line.ts";
 import { type Terminal, terminal } from "../terminal.ts";
 
-export type Watching = AsyncDisposable & Pick<ProxyOptions, "onError"> & { watcher?: Watcher };
+export type Watching = AsyncDisposable & Pick<ProxyOptions, "onError"> & { watcher?: Watcher; families?: () => MetricFamily[] };
 
-/** From here on the verb speaks in the form of its log. Throws `config_invalid` where spans need packages that are not installed. */
-export async function openWatching({ otel, log_format }: Pick<Config, "otel" | "log_format">): Promise<Watching> {
+/**
+ * From here on the verb speaks in the form of its log. `isMonitored`: the verb has a route for a monitor, so times and the
+ * process are measured for it (`families`). Throws `config_invalid` where spans need packages that are not installed.
+ */
+export async function openWatching(
+  { otel, log_format }: Pick<Config, "otel" | "log_format">,
+  { isMonitored = false }: { isMonitored?: boolean } = {},
+): Promise<Watching> {
   const here = terminal();
   here.logFormat = log_format;
   const spans = otel === undefined ? null : await openSpans({ url: otel, version, note: (text) => sayIn(here, `alidade: ${text}`) });
   const lines = log_format === "json" ? linesIn(here) : null;
-  const watchers = [spans, lines].filter((one) => one !== null);
+  const measures = isMonitored ? { times: new ObservedTimes(), own: new ProcessMetrics() } : null;
+  const watchers = [spans, lines, measures?.times ?? null].filter((one) => one !== null);
   return {
     ...(watchers.length > 0 && { watcher: joined(watchers) }),
     ...(log_format === "json" && { onError: failuresIn(here) }),
-    [Symbol.asyncDispose]: async () => spans?.[Symbol.asyncDispose](),
+    ...(measures && { families: () => [...measures.times.families(), ...measures.own.families()] }),
+    [Symbol.asyncDispose]: async () => {
+      measures?.own[Symbol.dispose]();
+      await spans?.[Symbol.asyncDispose]();
+    },
   };
 }
 

@@ -7,6 +7,7 @@ import { decodeDifference } from "./decode-difference.ts";
 import type { GenerationResult } from "./generation.ts";
 import { recordFinished } from "./record-finished.ts";
 import type { CallSurroundings } from "./surroundings.ts";
+import { toolTimes } from "./tool-times.ts";
 
 /** Why the call failed, or null. Throws where it could not be written. */
 export async function finish(
@@ -28,7 +29,10 @@ export async function finish(
   };
   const unfit = await recordFinished(session, tries, finished, prompt?.whole ?? null);
   const { outcome } = call;
-  if (around.watcher && outcome) around.watcher.call({ session_id: session.id, spec: session.spec, begun: call.begun, tries, outcome });
+  if (around.watcher && outcome) {
+    const tools = toolTimes(call, session.call(call.begun.parent_call_id));
+    around.watcher.call({ session_id: session.id, spec: session.spec, begun: call.begun, tries, tools, outcome });
+  }
   if (served) {
     session.running.servedBy(call, served);
     const decoding = decodeDifference(session, served.slot, call);

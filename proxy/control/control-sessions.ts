@@ -109,12 +109,13 @@ function stateOf(proxy: Controlled) {
   };
 }
 
-function metricsOf({ pool, fences, sessions }: Controlled): MetricFamily[] {
+function metricsOf({ pool, fences, sessions, families }: Controlled): MetricFamily[] {
   return [
     gauge("alidade_sessions", "Sessions that the proxy has open or sealed.", sessions.all().length),
     gauge("alidade_waiting_calls", "Calls that wait at a shut gate.", pool.waiting),
     gauge("alidade_fences", "Fences that are shut for new weights.", fences.status().length),
     ...engineMetrics(pool.slots.map((slot) => slot.describe())),
+    ...families(),
   ];
 }
 

@@ -4,6 +4,7 @@ import type { Policy } from "../../schema/policy.ts";
 import type { RewardComponent } from "../../schema/reward-component.ts";
 import type { NewSession } from "../../schema/session-spec.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
+import type { MetricFamily } from "../../wire/prometheus-text.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 import type { WeightFences } from "../pool/weight-fence.ts";
 import type { Session } from "../session/session.ts";
@@ -13,6 +14,8 @@ export interface Controlled {
   readonly pool: EnginePool;
   readonly fences: WeightFences;
   readonly sessions: Sessions;
+  /** Figures of the process around it, for a monitor. */
+  families(): MetricFamily[];
   /** The policy of the first engine; null when none was named. */
   readonly policy: Policy | null;
   /** By its id or that of its rollout. Throws `not_found`. */

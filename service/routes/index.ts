@@ -1,5 +1,5 @@
 /** All routes of a service but those for bridges of Polar. */
-
+import { Histogram } from "../../wire/histogram.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { SetTallies } from "../set-tallies.ts";
 import { blobRoutes } from "./blob-routes.ts";
@@ -13,6 +13,7 @@ import { setRoutes } from "./set-routes.ts";
 
 export function serviceRoutes(parts: ServiceParts): ServiceRoute[] {
   const tallies = new SetTallies(parts.ledger);
-  const looks = [figureRoute(tallies), driftRoute(parts), metricsRoute(parts, tallies)];
-  return [...setRoutes(parts), ...resultRoutes(parts), ...operatorRoutes(parts), ...blobRoutes(parts), ...looks];
+  const lag = new Histogram("alidade_result_lag_seconds", "From the end of a rollout to each reading of its result.");
+  const looks = [figureRoute(tallies), driftRoute(parts), metricsRoute(parts, tallies, lag)];
+  return [...setRoutes(parts), ...resultRoutes(parts, lag), ...operatorRoutes(parts), ...blobRoutes(parts), ...looks];
 }

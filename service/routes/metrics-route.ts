@@ -2,6 +2,7 @@
 import { SharedWork } from "../../host/shared-work.ts";
 import type { Ledger, SetState } from "../../ledger/index.ts";
 import { engineMetrics } from "../../proxy/control/engine-metrics.ts";
+import type { Histogram } from "../../wire/histogram.ts";
 import { prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
 import type { Caller } from "../callers/caller.ts";
 import { ledgerMetrics, type SetFigures } from "../ledger-metrics.ts";
@@ -15,7 +16,7 @@ const latestSteps = 3;
 /** About 25 series each, and those of its latest steps. A trainer that makes a set a step would fill its monitor's memory with sets that are over. */
 const mostSets = 100;
 
-export function metricsRoute({ ledger, engines }: ServiceParts, tallies: SetTallies): ServiceRoute {
+export function metricsRoute({ ledger, engines, families }: ServiceParts, tallies: SetTallies, lag: Histogram): ServiceRoute {
   /** Those that see the same sets share one look. */
   const looks = new Map<string | null, SharedWork<string>>();
   const looksOf = (namespace: string | null): SharedWork<string> => {
@@ -24,7 +25,12 @@ export function metricsRoute({ ledger, engines }: ServiceParts, tallies: SetTall
     return known;
   };
   const lookOf = (caller: Caller) => async (signal: AbortSignal) =>
-    prometheusText([...(await ofLedger(ledger, caller, tallies, signal)), ...engineMetrics(engines?.() ?? [])]);
+    prometheusText([
+      ...(await ofLedger(ledger, caller, tallies, signal)),
+      ...engineMetrics(engines?.() ?? []),
+      lag.family(),
+      ...(families?.() ?? []),
+    ]);
   return defineRoute({
     method: "get",
     path: "/metrics",

@@ -2,10 +2,11 @@
 import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { Deadline } from "../../host/deadline.ts";
+import type { Histogram } from "../../wire/histogram.ts";
 import type { TrainerLedger } from "../callers/trainer-ledger.ts";
 import { DeliveryQuery, deliveryOf, type PayloadText } from "../delivery.ts";
 import { EventStreams, eventType } from "../event-streams.ts";
-import { linesFrom, type ResultLine } from "../result-lines.ts";
+import { linesFrom, type ReadLines, type ResultLine } from "../result-lines.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { atStep } from "../stale-rows.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
@@ -29,7 +30,8 @@ const ResultsQuery = DeliveryQuery.extend({
   whole_groups: z.stringbool().default(false).describe("a line is a group, when all its rollouts are over"),
 });
 
-export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute[] {
+/** `lag`: gets for each result the time from its end to its reading. */
+export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">, lag: Histogram): ServiceRoute[] {
   const streams = new EventStreams();
   return [
     defineRoute({
@@ -45,7 +47,7 @@ export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRou
         const [set, { after = null, limit, step = null, whole_groups: isWhole, expired: gaps }] = [param("id"), query];
         const spec = await ledger.specOf(set);
         const delivery = deliveryOf(blobs, query, isWhole, spec);
-        const read = linesFrom(ledger, set, { isWhole, spec, step, gaps });
+        const read = measured(linesFrom(ledger, set, { isWhole, spec, step, gaps }), lag);
         if (context.req.header("accept")?.includes(eventType)) {
           const last = context.req.header("last-event-id") || null;
           const order = { ledger, set, read, delivery, after: last ?? after, limit: limit ?? Number.POSITIVE_INFINITY };
@@ -74,6 +76,14 @@ export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRou
       },
     }),
   ];
+}
+
+function measured(read: ReadLines, lag: Histogram): ReadLines {
+  return async (after, limit) => {
+    const lines = await read(after, limit);
+    for (const { rows } of lines) for (const { finished } of rows) lag.observe((Date.now() - finished) / 1000);
+    return lines;
+  };
 }
 
 /** Looks again after each change of the set, until it is enough or the time is over. */

@@ -72,7 +72,7 @@ test("a node without the service's folder is refused, and one that is told to en
     [join(at.place, "elsewhere"), /elsewhere: it is not the place of a service/],
     ["gs://bucket", /gs:\/\/bucket: give a folder .* s3:\/\/bucket\/prefix, or/],
   ] as const) {
-    const args = ["--trajectories", folder, "-c", join(at.place, "run.yaml"), "-o", join(at.place, "refused")];
+    const args = ["--trajectories", folder, "--wait-seconds", "0", "-c", join(at.place, "run.yaml"), "-o", join(at.place, "refused")];
     const { code, stderr } = await cli(["node", "--join", at.ledger, ...args]);
     assert.deepEqual([code, reason.test(stderr)], [2, true], stderr);
   }

@@ -9,6 +9,7 @@ import { commandHarness } from "../../harnesses/command.ts";
 import { type Demands, GroupPart, type ResultRow, SetSpec, SqliteLedger } from "../../ledger/index.ts";
 import { attemptPlan } from "../../node/attempt-plan.ts";
 import { runNode } from "../../node/index.ts";
+import type { HealthPlace } from "../../node/node-health.ts";
 import type { RunSetup } from "../../rollouts/run-setup.ts";
 import { makeSlots, type Slots } from "../../rollouts/slots.ts";
 import { DiskBudget } from "../../sandboxes/disk-budget.ts";
@@ -16,6 +17,7 @@ import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
 import type { EndedAttempt, Watcher } from "../../schema/watcher.ts";
+import { gauge } from "../../wire/prometheus-text.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { until } from "../fakes/machine/until.ts";
@@ -37,7 +39,7 @@ type NodeAtWork = {
   backend?: SandboxBackend;
   reply?: (request: WireRequest) => ScriptedReply;
   disk?: DiskBudget;
-  healthPort?: number;
+  health?: HealthPlace;
   watcher?: Pick<Watcher, "attempt">;
   pause?: RunSetup["pause"];
   drain?: AbortSignal;
@@ -46,7 +48,7 @@ type NodeAtWork = {
 /** A node at work for one set until `does` is over. */
 async function atWork(
   t: TestContext,
-  { retries = 1, pinned_policy, demands, slots, backend, reply = solve, disk, healthPort, watcher, pause, drain }: NodeAtWork,
+  { retries = 1, pinned_policy, demands, slots, backend, reply = solve, disk, health, watcher, pause, drain }: NodeAtWork,
   does: (at: AtWork) => Promise<void>,
 ): Promise<void> {
   const place = join(scratch, `${places++}`);
@@ -71,7 +73,8 @@ async function atWork(
           setup: { ...setup, watcher, ...(disk && { disk }), ...(slots && { slots }), ...(pause && { pause }) },
           harnessNamed: async () => harness,
           session,
-          healthPort,
+          health,
+          families: () => [gauge("of_the_process", "A figure of the test.", 7)],
         },
         stop.signal,
         drain,
@@ -274,7 +277,7 @@ test("a node's health names a disk below its reserve, a drain, and a ledger that
     { title: "a disk of the test", room: async () => ({ memory_mb: null, disk_mb: free }) },
     { images_gb: null, keep_free_gb: 1 },
   );
-  await atWork(t, { disk, healthPort: 0 }, async ({ ledger, path, notes }) => {
+  await atWork(t, { disk, health: { port: 0 } }, async ({ ledger, path, notes }) => {
     await until(() => notes.length > 0);
     const url = notes[0]?.replace("health on ", "") ?? "";
     const health = async () => {
@@ -286,7 +289,15 @@ test("a node's health names a disk below its reserve, a drain, and a ledger that
     assert.match(low.reason ?? "", /^0\.1 GB are free where a disk of the test keeps sandboxes, less than disk\.keep_free_gb \(1\)/);
     free = null;
     assert.deepEqual(await health(), { code: 200, status: "ok", reason: null });
-    assert.equal((await fetch(url.replace("health", "metrics"))).status, 404);
+    assert.equal((await fetch(url.replace("health", "else"))).status, 404);
+    const metrics = await (await fetch(url.replace("health", "metrics"))).text();
+    for (const line of [
+      'alidade_node_info{node="n"} 1',
+      'alidade_engine_healthy{engine="vllm"} 1',
+      "alidade_node_running 0",
+      "of_the_process 7",
+    ])
+      assert.ok(metrics.split("\n").includes(line), metrics);
 
     await until(async () => (await ledger.nodes()).length === 1);
     await ledger.drainNode("n");

@@ -60,6 +60,7 @@ const call = (spec: Partial<SessionSpec>, session_id: string, call_id: string): 
     status: number === 1 ? 503 : 200,
     error: number === 1 ? { code: "engine_error", message: "the words of a server", status: 503 } : null,
   })),
+  tools: [{ id: "t1", name: "bash", started: 700, ended: 1_000 }],
   outcome: {
     time: 1_300,
     usage: { prompt_tokens: 3, cached_tokens: null, sampled_tokens: 2, reasoning_tokens: null },
@@ -96,9 +97,10 @@ test("each try is a span below its call with its engine, policy and failure, and
   assert.deepEqual(
     spans.map(({ name, parent, error }) => [name, parent, error]),
     [
-      ["call", spans[0]?.parent, null],
+      ["text_completion m", spans[0]?.parent, null],
       ["try", spans[0]?.place.span, "engine_error"],
       ["try", spans[0]?.place.span, null],
+      ["execute_tool bash", spans[0]?.parent, null],
     ],
   );
   assert.deepEqual(spans[1]?.attributes, {
@@ -111,6 +113,7 @@ test("each try is a span below its call with its engine, policy and failure, and
     "alidade.policy.version": "step-7",
     "alidade.policy.step": 7,
   });
-  assert.equal(spans[0]?.attributes["gen_ai.operation.name"], "text_completion");
+  assert.deepEqual([spans[0]?.attributes["gen_ai.operation.name"], spans[0]?.isClient], ["text_completion", true]);
+  assert.deepEqual([spans[3]?.start, spans[3]?.end, spans[3]?.attributes["gen_ai.tool.name"]], [700, 1_000, "bash"]);
   assert.doesNotMatch(JSON.stringify(spans), /a prompt|password|words of a server/);
 });

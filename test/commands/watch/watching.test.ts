@@ -50,14 +50,25 @@ test("a rollout is one trace of its stages, calls and tries, and neither spans n
   assert.equal(trace.length + 1, receiver.spans.length, "the set alone is elsewhere");
   assert.deepEqual(
     drawn(trace).toSorted(),
-    ["rollout", "  queue", "  init", "  run", "  call", "    try", "  call", "    try", "  grade", "  store"].toSorted(),
+    [
+      ...["rollout", "  queue", "  init", "  grade", "  store", "  invoke_agent command"],
+      ...["    chat scripted", "      try", "    execute_tool bash", "    chat scripted", "      try"],
+    ].toSorted(),
   );
   assert.deepEqual([root.links[0]?.traceId, root.links[0]?.spanId], [set.traceId, set.spanId]);
   for (const { startTimeUnixNano: start, endTimeUnixNano: end } of trace) assert.ok(BigInt(start) <= BigInt(end));
 
   const rollout = attributesOfSpan(root);
   assert.deepEqual([rollout["alidade.task.id"], rollout["alidade.reward"], rollout["alidade.turns"]], ["small", 1, 2]);
-  const [call] = named(receiver, "call").map(attributesOfSpan);
+  const calls = receiver.spans.filter(({ name }) => name.startsWith("chat "));
+  const [call] = calls.map(attributesOfSpan);
+  assert.deepEqual(
+    calls.map(({ kind }) => kind),
+    [3, 3],
+    "CLIENT",
+  );
+  const [tool] = named(receiver, "execute_tool bash");
+  assert.deepEqual([tool?.startTimeUnixNano, tool?.endTimeUnixNano], [calls[0]?.endTimeUnixNano, calls[1]?.startTimeUnixNano]);
   assert.deepEqual([call?.["gen_ai.operation.name"], call?.["gen_ai.provider.name"]], ["chat", "vllm"]);
   assert.ok(Number(call?.["gen_ai.usage.input_tokens"]) > 0 && Number(call?.["gen_ai.usage.output_tokens"]) > 0);
   const [tried] = named(receiver, "try");
@@ -68,7 +79,7 @@ test("a rollout is one trace of its stages, calls and tries, and neither spans n
   const told = lines.filter(({ event }) => event === "call");
   assert.deepEqual(
     told.map(({ level, rollout_id, session_id, call_id, attempt }) => [level, rollout_id, session_id, call_id, attempt]),
-    named(receiver, "call").map((span) => {
+    calls.map((span) => {
       const ids = attributesOfSpan(span);
       return ["info", ids["alidade.rollout.id"], ids["alidade.session.id"], ids["alidade.call.id"], 1];
     }),
