@@ -19,7 +19,7 @@ export const toRead: Patience = { tries: 5, bytes: 0 };
 export const toWrite = (bytes: number): Patience => ({ tries: 125, bytes });
 
 export function bytesOf({ body }: RequestInit): number {
-  return Buffer.isBuffer(body) ? body.length : 0;
+  return body instanceof Blob ? body.size : Buffer.isBuffer(body) ? body.length : 0;
 }
 
 /**

@@ -12,6 +12,15 @@ export interface Blobs {
   put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>;
   /** null: it is not there. Throws `store_error` where it cannot be read. */
   get(key: string): Promise<Buffer | null>;
+}
+
+/** A place of the service's own, which also takes what nodes send, and removes what is needed no more. */
+export interface OwnBlobs extends Blobs {
+  /**
+   * As `put`, of bytes that come in pieces and are never in memory together. What `pieces` throws is thrown, and nothing is kept then:
+   * a source that throws at its end refuses the bytes.
+   */
+  putPieces(key: string, pieces: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void>;
   /** Removes each blob whose key begins with this name and a slash; nothing where there is none. Throws `store_error`. */
   removeBelow(name: string): Promise<void>;
 }

@@ -1,25 +1,35 @@
 /** Blobs as files of one folder. */
 import { randomInt } from "node:crypto";
-import { access, mkdir, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promises";
+import { access, type FileHandle, mkdir, open, readdir, readFile, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../errors.ts";
-import type { Blobs } from "./blobs.ts";
+import type { OwnBlobs } from "./blobs.ts";
 import { assertKey, assertName } from "./keys.ts";
 
-export class FolderBlobs implements Blobs {
+export class FolderBlobs implements OwnBlobs {
   readonly place: string;
 
   constructor(folder: string) {
     this.place = folder;
   }
 
-  async put(key: string, bytes: Uint8Array): Promise<void> {
+  put(key: string, bytes: Uint8Array): Promise<void> {
+    return this.#write(key, (file) => file.writeFile(bytes));
+  }
+
+  putPieces(key: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+    return this.#write(key, async (file) => {
+      for await (const piece of pieces) await file.appendFile(piece);
+    });
+  }
+
+  async #write(key: string, fill: (file: FileHandle) => Promise<void>): Promise<void> {
     const path = this.#path(key);
     // Two containers may have one pid, and one process may put a key twice at once.
     const draft = `${path}.${process.pid}.${randomInt(2 ** 47)}.new`;
     try {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      await write(draft, bytes);
+      await write(draft, fill);
       await rename(draft, path).catch((error: unknown) => assertThere(path, error));
       if (dirname(key) !== ".") await removeOlderDrafts(path);
     } catch (error) {
@@ -71,13 +81,15 @@ async function removeOlderDrafts(path: string): Promise<void> {
       await rm(join(dirname(path), name), { force: true }).catch(() => undefined);
 }
 
-async function write(path: string, bytes: Uint8Array): Promise<void> {
+async function write(path: string, fill: (file: FileHandle) => Promise<void>): Promise<void> {
   await using file = await open(path, "w", 0o600);
-  await file.writeFile(bytes);
+  await fill(file);
   await file.sync();
 }
 
-function asStoreError(path: string, error: unknown): AlidadeError {
+function asStoreError(path: string, error: unknown): unknown {
+  // What the source of the pieces says of itself.
+  if (error instanceof AlidadeError) return error;
   const { code } = error as NodeJS.ErrnoException;
   return code === "ENOSPC" || code === "EDQUOT"
     ? new AlidadeError("store_full", `no space left to record at ${path}: free some space; nothing recorded so far is lost`, {

@@ -1,5 +1,5 @@
-export type { Blobs } from "./blobs.ts";
+export type { Blobs, OwnBlobs } from "./blobs.ts";
 export { FolderBlobs } from "./folder-blobs.ts";
 export { isBlobKey } from "./keys.ts";
-export { openBlobs } from "./open-blobs.ts";
-export { getAllPacked, getPacked, isPackedAs, type PackedBlob, putAllPacked, putPacked } from "./packed.ts";
+export { openBlobs, openOwnBlobs } from "./open-blobs.ts";
+export { getAllPacked, getPacked, type PackedBlob, piecesOf, putAllPacked, putPacked } from "./packed.ts";

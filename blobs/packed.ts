@@ -1,5 +1,5 @@
 /** Records as a blob: each a line of JSON, zstd-compressed, named by its hash, so that a damaged one is found when it is read. */
-import { hash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import { promisify } from "node:util";
 import { zstdCompress, zstdDecompress } from "node:zlib";
 import { AlidadeError } from "../errors.ts";
@@ -38,7 +38,18 @@ export async function getAllPacked(blobs: Blobs, { key, sha256 }: PackedBlob): P
   return (await promisify(zstdDecompress)(packed)).toString("utf8").split("\n");
 }
 
-/** The bytes are those that the key was made of. */
-export function isPackedAs(key: string, bytes: Uint8Array): boolean {
-  return key.endsWith(`-${hash("sha256", bytes).slice(0, hashDigits)}${suffix}`);
+/**
+ * The pieces, as those of the blob that the key names. Throws `request_invalid` behind the last one where they are others: what
+ * writes them down as they come keeps nothing then.
+ */
+export async function* piecesOf(key: string, pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const found = createHash("sha256");
+  let size = 0;
+  for await (const piece of pieces) {
+    found.update(piece);
+    size += piece.length;
+    yield piece;
+  }
+  if (!key.endsWith(`-${found.digest("hex").slice(0, hashDigits)}${suffix}`))
+    throw new AlidadeError("request_invalid", `${key} names other bytes than the ${size} that came`, { param: "name" });
 }

@@ -7,15 +7,16 @@ import { hash } from "node:crypto";
 import { AwsClient } from "aws4fetch";
 import { AlidadeError } from "../errors.ts";
 import { askAgain, bytesOf, toRead, toWrite } from "./ask-again.ts";
-import type { Blobs } from "./blobs.ts";
+import type { OwnBlobs } from "./blobs.ts";
 import { assertKey, assertName } from "./keys.ts";
+import { spool } from "./spool.ts";
 
 /** A rollout has a blob or two; what is listed after it was removed is not removed. */
 const mostPages = 100;
 
 type BlobVerb = "read" | "write" | "list" | "remove";
 
-export class S3Blobs implements Blobs {
+export class S3Blobs implements OwnBlobs {
   readonly place: string;
   readonly #bucket: string;
   /** With a slash behind it, where there is one. */
@@ -48,6 +49,16 @@ export class S3Blobs implements Blobs {
     // The server refuses a body that is another one than was signed.
     const headers = { "x-amz-content-sha256": hash("sha256", bytes), "content-type": "application/octet-stream" };
     const response = await this.#ask("write", key, { method: "PUT", headers, body: Buffer.from(bytes) }, signal);
+    if (!response.ok) throw await this.#refusal("write", key, response);
+    await response.body?.cancel();
+  }
+
+  /** Amazon's wants the length and the hash before the first byte. */
+  async putPieces(key: string, pieces: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void> {
+    assertKey(key);
+    await using kept = await spool(pieces);
+    const headers = { "x-amz-content-sha256": kept.sha256, "content-type": "application/octet-stream" };
+    const response = await this.#ask("write", key, { method: "PUT", headers, body: kept.bytes }, signal);
     if (!response.ok) throw await this.#refusal("write", key, response);
     await response.body?.cancel();
   }

@@ -40,11 +40,6 @@ export class ServiceBlobs implements Blobs {
     return null;
   }
 
-  /** A node removes nothing: results expire where they are kept. */
-  async removeBelow(name: string): Promise<void> {
-    throw new AlidadeError("store_error", `${this.place} alone removes ${name}, whose trajectories it keeps`);
-  }
-
   #ask(verb: "read" | "write", key: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
     assertKey(key);
     const headers = { ...init.headers, authorization: this.#authorization };

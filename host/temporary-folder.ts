@@ -21,6 +21,8 @@ export const temporary = {
   package: "alidade-npm-",
   /** Works that are graded and not kept: for one task's gradings, and without an owner. */
   layers: "alidade-layers-",
+  /** A blob on its way to a bucket: without an owner. */
+  blob: "alidade-blob-",
   /** The copy of a repository that tasks are made from. */
   repository: "alidade-repository-",
 } as const;

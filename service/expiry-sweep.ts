@@ -3,7 +3,7 @@
  * to be removed as its rows go, and strikes it out behind: a sweep that was killed is ended by the next one, of any service.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Blobs } from "../blobs/index.ts";
+import type { OwnBlobs } from "../blobs/index.ts";
 import { messageOf } from "../errors.ts";
 import type { Ledger } from "../ledger/index.ts";
 
@@ -15,7 +15,7 @@ const mostFailures = 200;
 
 export type SweepParts = {
   ledger: Ledger;
-  blobs: Blobs;
+  blobs: Pick<OwnBlobs, "removeBelow">;
   /** Seconds, for sets that do not say; null: those keep their results. */
   byDefault: number | null;
   /** Hears of the first failure in a row. */

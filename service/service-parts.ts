@@ -1,5 +1,5 @@
 /** What the routes of a service work on. */
-import type { Blobs } from "../blobs/index.ts";
+import type { OwnBlobs } from "../blobs/index.ts";
 import type { Demands, Ledger } from "../ledger/index.ts";
 import type { Fault } from "../proxy/control/health.ts";
 import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
@@ -12,7 +12,7 @@ export type NamedTask = { task_id: string; hash: string };
 
 export type ServiceParts = {
   ledger: Ledger;
-  blobs: Blobs;
+  blobs: OwnBlobs;
   /** A task by its name in the task sets of the service, or as a value. Throws what is wrong with it, also by what its set demands. */
   taskOf(given: unknown, demands?: Demands): Promise<Task>;
   /** Those that may be named, each with the hash of its content (`contentHash`). */

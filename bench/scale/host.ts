@@ -61,7 +61,7 @@ async function serve(): Promise<string> {
     setWebhooks: null,
     polar: null,
   };
-  const roles = ["submit", "read", "control"] as const;
+  const roles = ["submit", "read", "control", "node"] as const;
   const listener = scope.use(new ServiceListener(parts, [{ token, roles, namespace: null }], "bench"));
   working.push(watchNodes(ledger, (text) => console.error(text), stop.signal));
   return listener.listen("127.0.0.1", 0);

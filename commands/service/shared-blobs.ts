@@ -2,21 +2,21 @@
  * The place of trajectories that a service and its nodes share. A node that writes into another one of the same name would
  * finish rollouts whose trajectories no service can read, so the place has a blob that names its ledger.
  */
-import { type Blobs, openBlobs } from "../../blobs/index.ts";
+import { type Blobs, type OwnBlobs, openBlobs, openOwnBlobs } from "../../blobs/index.ts";
 import { AlidadeError, type ErrorCode } from "../../errors.ts";
 import { terminal } from "../terminal.ts";
 
 const mark = "ledger.id";
 
 /** For the service. Throws `config_invalid` for the place of another ledger. */
-export async function ownBlobs(word: string, ledger: string): Promise<Blobs> {
+export async function ownBlobs(word: string, ledger: string): Promise<OwnBlobs> {
   if (/^https?:/i.test(word))
     throw new AlidadeError(
       "config_invalid",
       `--trajectories is ${word}: a service keeps them itself, so give a folder or s3://bucket/prefix; nodes may name the service's address`,
       { param: "trajectories" },
     );
-  const blobs = openBlobs(word, terminal().env);
+  const blobs = openOwnBlobs(word, terminal().env);
   if ((await blobs.get(mark)) === null) await blobs.put(mark, Buffer.from(ledger));
   return joined(blobs, ledger);
 }
@@ -26,7 +26,7 @@ export async function joinedBlobs(word: string, ledger: string): Promise<Blobs> 
   return joined(openBlobs(word, terminal().env), ledger);
 }
 
-async function joined(blobs: Blobs, ledger: string): Promise<Blobs> {
+async function joined<Place extends Blobs>(blobs: Place, ledger: string): Promise<Place> {
   const refuse = (why: string, code: ErrorCode = "config_invalid") =>
     new AlidadeError(code, `--trajectories is ${blobs.place}: ${why}`, { param: "trajectories" });
   const found = (await blobs.get(mark))?.toString("utf8");

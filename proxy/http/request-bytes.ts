@@ -35,8 +35,20 @@ export class RequestBytes {
     if ((this.declared ?? 0) > limit) throw tooLarge(this.declared as number, limit);
   }
 
-  /** All of them. Throws `request_invalid` (413, 408), and when the client goes away in the middle. */
-  async read({ limit, pace, withinMs = null }: ReadLimits): Promise<readonly Buffer[]> {
+  /** How many have come. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** All of them. Throws as `pieces`. */
+  async read(limits: ReadLimits): Promise<readonly Buffer[]> {
+    for await (const piece of this.pieces(limits)) this.#pieces.push(piece);
+    this.#isWhole = true;
+    return this.#pieces;
+  }
+
+  /** As they come, none of them kept. Throws `request_invalid` (413, 408), and when the client goes away in the middle. */
+  async *pieces({ limit, pace, withinMs = null }: ReadLimits): AsyncGenerator<Buffer> {
     this.assertAtMost(limit);
     const late = withinMs === null ? undefined : setTimeout(() => this.#incoming.destroy(tooSlow(withinMs)), withinMs);
     try {
@@ -44,14 +56,12 @@ export class RequestBytes {
       for await (const piece of this.#incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         this.#size += piece.length;
         if (this.#size > limit) throw tooLarge(this.#size, limit);
-        this.#pieces.push(piece);
         if (pace) await keepPace(pace, piece.length);
+        yield piece;
       }
     } finally {
       clearTimeout(late);
     }
-    this.#isWhole = true;
-    return this.#pieces;
   }
 
   /** It is a call now, or was refused as too much: they are needed no more. */

@@ -1,6 +1,6 @@
 /** Routes for nodes that share no disk and no bucket with the service: its place of trajectories, over HTTP. */
-import { isBlobKey, isPackedAs } from "../../blobs/index.ts";
-import { AlidadeError } from "../../errors.ts";
+import { isBlobKey, piecesOf } from "../../blobs/index.ts";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { RequestBytes } from "../../proxy/http/request-bytes.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
@@ -19,13 +19,10 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       status: 201,
       handle: async ({ param, context, signal }) => {
         const key = keyOf(param("set"), param("rollout"), param("name"));
-        const pieces = await new RequestBytes(context.env.incoming).read({ limit: mostBytes });
-        const bytes = Buffer.concat(pieces);
-        if (!isPackedAs(key, bytes))
-          throw new AlidadeError("request_invalid", `${key} names other bytes than the ${bytes.length} that came`, { param: "name" });
-        // A node asks again while a bucket is away: what it no longer waits for would stay in memory beside the next one.
-        await blobs.put(key, bytes, signal);
-        return { key, bytes: bytes.length };
+        const body = new RequestBytes(context.env.incoming);
+        // A node asks again while a bucket is away, so what it no longer waits for is let go.
+        await blobs.putPieces(key, piecesOf(key, sent(body.pieces({ limit: mostBytes }))), signal);
+        return { key, bytes: body.size };
       },
     }),
     defineRoute({
@@ -41,6 +38,15 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       },
     }),
   ];
+}
+
+/** A sender that leaves in the middle is no fault of the place. */
+async function* sent(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    throw asAlidadeError(error, "cancelled", "the node left in the middle of a trajectory: ");
+  }
 }
 
 function keyOf(...parts: string[]): string {

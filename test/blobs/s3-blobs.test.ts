@@ -1,8 +1,10 @@
 /** Blobs in a bucket, at a server of S3's API. It knows keys by their ids, and does not compare signatures. */
 import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { getPacked, openBlobs, putPacked } from "../../blobs/index.ts";
+import { getPacked, openBlobs, openOwnBlobs, piecesOf, putPacked } from "../../blobs/index.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { startS3 } from "../interop/s3/start.ts";
 import { need } from "../needs.ts";
@@ -13,7 +15,7 @@ const keys = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
 test("a record in a bucket comes back as it was put, also after the server was killed meanwhile", async (t) => {
   if (!(await need(t, "s3"))) return;
   await using server = await startS3(join(scratch, "whole"));
-  const blobs = openBlobs(`s3://${server.bucket}/a/run-7/`, server.env);
+  const blobs = openOwnBlobs(`s3://${server.bucket}/a/run-7/`, server.env);
   const record = { ids: [1, 2, 3], text: "ü".repeat(100_000) };
   const at = await putPacked(blobs, "set1/roll1/1", record);
   assert.deepEqual(await putPacked(blobs, "set1/roll1/1", record), at);
@@ -40,6 +42,32 @@ test("a record in a bucket comes back as it was put, also after the server was k
   const written = putPacked(blobs, "set1/roll2/1", record);
   await server.restart();
   assert.deepEqual(JSON.parse(await getPacked(blobs, await written)), record);
+});
+
+test("bytes that come in pieces are kept whole or not at all, in a bucket as in a folder", async (t) => {
+  if (!(await need(t, "s3"))) return;
+  await using server = await startS3(join(scratch, "pieces"));
+  for (const word of [join(scratch, "folder"), `s3://${server.bucket}/b`]) {
+    const blobs = openOwnBlobs(word, server.env);
+    const { key } = await putPacked(blobs, "set1/made/1", { ids: Array.from({ length: 2_000 }, (_, at) => at * at) });
+    const bytes = (await blobs.get(key)) as Buffer;
+    const other = key.replace("made", "sent");
+    async function* pieces(length = bytes.length) {
+      for (let at = 0; at < length; at += 7) yield bytes.subarray(at, Math.min(at + 7, length));
+    }
+    await assert.rejects(blobs.putPieces(other, piecesOf(other, pieces(70))), {
+      code: "request_invalid",
+      message: /than the 70 that came/,
+    });
+    assert.equal(await blobs.get(other), null);
+    await blobs.putPieces(other, piecesOf(other, pieces()));
+    assert.deepEqual(await blobs.get(other), bytes);
+  }
+  assert.deepEqual((await readdir(join(scratch, "folder/set1/sent"))).length, 1, "no draft is left");
+  assert.deepEqual(
+    (await readdir(tmpdir())).filter((name) => name.startsWith("alidade-blob-")),
+    [],
+  );
 });
 
 test("what is wrong with bucket, key or server is one sentence, and nothing is taken for stored", async (t) => {

@@ -60,11 +60,11 @@ test("a service that is away is waited for, until the node is stopped", async ()
 test("a service waits no longer for its own place than the node does", async (t) => {
   const { url, blobs } = await serviceAt(t);
   const begun = Promise.withResolvers<AbortSignal>();
-  const put = (_key: string, _bytes: Uint8Array, signal: AbortSignal) => {
+  const put = (_key: string, _pieces: AsyncIterable<Uint8Array>, signal: AbortSignal) => {
     begun.resolve(signal);
     return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   };
-  Object.assign(blobs, { put });
+  Object.assign(blobs, { putPieces: put });
   const stop = new AbortController();
   const waiting = putPacked(at(url, "node"), "set1/roll1/1", record, stop.signal);
   const signal = await begun.promise;
