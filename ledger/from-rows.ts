@@ -73,8 +73,10 @@ export type SetRows = {
   admission: SetState["admission"];
   /** `state`, `n`. */
   results: DatabaseRow[];
-  /** Rollouts that are not over: `state`, `n`, and the `age` of the oldest in ms. */
+  /** Rollouts that are not over: `state`, `n`. */
   open: DatabaseRow[];
+  /** The oldest one in a state, in ms; null: there is none. */
+  ages: { queued: DatabaseRow[string]; running: DatabaseRow[string] };
   /** `n`, and how many are `whole`. */
   groups: DatabaseRow | undefined;
   /** `code`, `n`. */
@@ -91,6 +93,7 @@ export function toSetState({
   admission,
   results,
   open,
+  ages,
   groups,
   failures,
   consumers,
@@ -98,7 +101,7 @@ export function toSetState({
 }: SetRows): SetState {
   const over = new Map(results.map(counted("state")));
   const waiting = new Map(open.map(counted("state")));
-  const ages = new Map(open.map(({ state, age }) => [String(state), Number(age)]));
+  const ageIn = (state: keyof SetRows["ages"]): number | null => (ages[state] == null ? null : Number(ages[state]));
   return {
     set_id: String(set.id),
     key: String(set.key),
@@ -117,7 +120,7 @@ export function toSetState({
       cancelled: over.get("cancelled") ?? 0,
     },
     groups: { open: Number(groups?.n) - Number(groups?.whole), whole: Number(groups?.whole) },
-    oldest: { queued_ms: ages.get("queued") ?? null, running_ms: ages.get("running") ?? null },
+    oldest: { queued_ms: ageIn("queued"), running_ms: ageIn("running") },
     failures: Object.fromEntries(failures.map(counted("code"))),
     consumers: Object.fromEntries(consumers.map(({ name, cursor }) => [String(name), String(cursor)])),
     expired,

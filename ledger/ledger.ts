@@ -111,7 +111,8 @@ export interface Ledger extends AsyncDisposable {
   forget(consumer: string, set: string): Promise<boolean>;
 
   /**
-   * Removes the rows of groups that are expired; returns how many groups, 0 when there are no more by now. `byDefault`: after how many
+   * Removes rows of groups that are expired, a thousand at most; returns how many groups it began with, or 1 where it went on with them,
+   * and 0 when there are no more by now. `byDefault`: after how many
    * seconds, for sets that do not say (`expire_after`); null: those keep theirs. What lies elsewhere under their rollouts' names is
    * to be removed next: it is among the `removals` until it is said to be `removed`, so whatever dies, it is found again.
    */

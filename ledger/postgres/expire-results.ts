@@ -4,24 +4,28 @@ import type { DatabaseRow } from "../database-row.ts";
 import { expiredOf, expiryOf, groupsAtOnce, lastPlace, type OldGroup, type Removal } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
 import type { SetState } from "../ledger.ts";
+import { countOn } from "./counts.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now, settledXid } from "./tables.ts";
 
-/** Sets with whole groups that are served. One statement, so it also runs outside of a transaction. */
+/** Sets with whole groups that are served, and those of which rows are still to go. One statement, so it also runs outside of a transaction. */
 export async function setsThatMayExpire(db: Transaction, byDefault: number | null): Promise<string[]> {
   const sets = await db.all(
-    `SELECT id, spec FROM sets WHERE EXISTS (
-       SELECT FROM groups WHERE set_id = sets.id AND whole_xid IS NOT NULL AND (whole_xid, whole_seq) > (expired_whole_xid, expired_whole_seq)
-     ) ORDER BY created, id`,
+    `SELECT * FROM (
+       SELECT id, spec, created, EXISTS (SELECT FROM groups WHERE set_id = sets.id AND is_expiring) AS is_begun, EXISTS (
+         SELECT FROM groups WHERE set_id = sets.id AND whole_xid IS NOT NULL AND (whole_xid, whole_seq) > (expired_whole_xid, expired_whole_seq)
+       ) AS is_served FROM sets
+     ) AS all_sets WHERE is_begun OR is_served ORDER BY created, id`,
   );
-  return sets.filter((set) => expiryOf(specOf(set), byDefault) !== null).map(({ id }) => String(id));
+  return sets.filter((set) => set.is_begun === true || expiryOf(specOf(set), byDefault) !== null).map(({ id }) => String(id));
 }
 
-/** Inside a transaction. Returns how many groups. */
-export async function expireOf(db: Transaction, id: string, byDefault: number | null): Promise<number> {
+/** Inside a transaction. Returns how many groups it began with, or 1 where it went on; `most`: rows that go. */
+export async function expireOf(db: Transaction, id: string, byDefault: number | null, most: number): Promise<number> {
   // A cursor that is kept meanwhile, or a rollout that joins a group, comes before it or behind it.
   await lock(db, id);
+  if ((await takeAway(db, id, most)) > 0) return 1;
   const set = await setOf(db, id);
   const expiry = expiryOf(specOf(set), byDefault);
   if (expiry === null) return 0;
@@ -29,11 +33,13 @@ export async function expireOf(db: Transaction, id: string, byDefault: number | 
   const at = await db.get(`SELECT ${now} AS now`);
   const groups = expiredOf(await oldestOf(db, set), expiry, { set: id, cursors, now: Number(at?.now) });
   if (groups.length === 0) return 0;
-  await takeAway(
-    db,
-    id,
-    groups.map(({ key }) => key),
-  );
+  await begin(db, set, groups);
+  await takeAway(db, id, most);
+  return groups.length;
+}
+
+/** From now on no reader gets them. */
+async function begin(db: Transaction, set: DatabaseRow, groups: readonly OldGroup[]): Promise<void> {
   const floor = expiredPlaces(set);
   const row = lastPlace(
     groups.map(({ last }) => last),
@@ -44,12 +50,18 @@ export async function expireOf(db: Transaction, id: string, byDefault: number | 
     floor.groups,
   );
   await db.run(
-    "UPDATE sets SET expired_xid = $2, expired_seq = $3, expired_whole_xid = $4, expired_whole_seq = $5 WHERE id = $1",
-    id,
+    `UPDATE sets SET expired_xid = $2, expired_seq = $3, expired_whole_xid = $4, expired_whole_seq = $5, expired_groups = expired_groups + $6
+     WHERE id = $1`,
+    String(set.id),
     ...row,
     ...whole,
+    groups.length,
   );
-  return groups.length;
+  await db.run(
+    "UPDATE groups SET is_expiring = true, task = '{}' WHERE set_id = $1 AND key = ANY ($2)",
+    String(set.id),
+    groups.map(({ key }) => key),
+  );
 }
 
 /** A group with a row that cannot be read yet is none of them. */
@@ -78,17 +90,31 @@ async function oldestOf(db: Transaction, set: DatabaseRow): Promise<OldGroup[]> 
   }));
 }
 
-/** The rows go, their counts stay. What lies outside of the ledger is written down before, so that whatever dies, a later sweep finds it. */
-async function takeAway(db: Transaction, set: string, keys: readonly string[]): Promise<void> {
-  await db.run("INSERT INTO removals SELECT rollout_id, set_id FROM results WHERE set_id = $1 AND group_key = ANY ($2)", set, keys);
-  await db.run(
-    `INSERT INTO expired_results SELECT set_id, state, coalesce(code, ''), count(*) FROM results WHERE set_id = $1 AND group_key = ANY ($2)
-     GROUP BY set_id, state, coalesce(code, '') ON CONFLICT (set_id, state, code) DO UPDATE SET n = expired_results.n + excluded.n`,
+/**
+ * So many rows at most go, of groups that are expired; their counts stay. What lies outside of the ledger is written down before, so
+ * that whatever dies, a later sweep finds it. Returns how many groups it was at work on.
+ */
+async function takeAway(db: Transaction, set: string, most: number): Promise<number> {
+  const groups = await db.all("SELECT key FROM groups WHERE set_id = $1 AND is_expiring ORDER BY key LIMIT $2", set, groupsAtOnce);
+  if (groups.length === 0) return 0;
+  // No row that goes is to be counted later.
+  await countOn(db, set);
+  const gone = await db.all(
+    `WITH gone AS (
+       DELETE FROM results WHERE rollout_id IN (SELECT rollout_id FROM results WHERE set_id = $1 AND group_key = ANY ($2) LIMIT $3) RETURNING rollout_id
+     ) INSERT INTO removals SELECT rollout_id, $1 FROM gone RETURNING rollout_id`,
     set,
-    keys,
+    groups.map(({ key }) => String(key)),
+    most,
   );
-  await db.run("DELETE FROM results WHERE set_id = $1 AND group_key = ANY ($2)", set, keys);
-  await db.run("UPDATE groups SET task = '{}' WHERE set_id = $1 AND key = ANY ($2)", set, keys);
+  await db.run("UPDATE sets SET expired_rollouts = expired_rollouts + $2 WHERE id = $1", set, gone.length);
+  if (gone.length < most)
+    await db.run(
+      "UPDATE groups SET is_expiring = false WHERE set_id = $1 AND key = ANY ($2)",
+      set,
+      groups.map(({ key }) => String(key)),
+    );
+  return groups.length;
 }
 
 /** The places of the last row and of the last group that are expired, as the set's row has them. Zeros stand before the first. */
@@ -99,20 +125,14 @@ export function expiredPlaces(set: DatabaseRow): { rows: number[]; groups: numbe
   };
 }
 
-export async function expiredState(db: Transaction, set: DatabaseRow): Promise<SetState["expired"]> {
+export function expiredState(set: DatabaseRow): SetState["expired"] {
   const [id, { rows, groups }] = [String(set.id), expiredPlaces(set)];
   if (groups[0] === 0) return null;
-  const gone = await db.get(
-    "SELECT count(*) AS n FROM groups WHERE set_id = $1 AND whole_xid IS NOT NULL AND (whole_xid, whole_seq) <= ($2, $3)",
-    id,
-    ...groups,
-  );
-  const cursors = { rows: toCursor("rows", id, ...rows), groups: toCursor("groups", id, ...groups) };
-  return { groups: Number(gone?.n), rollouts: await expiredRows(db, id), cursors };
-}
-
-async function expiredRows(db: Transaction, set: string): Promise<number> {
-  return Number((await db.get("SELECT coalesce(sum(n), 0) AS n FROM expired_results WHERE set_id = $1", set))?.n);
+  return {
+    groups: Number(set.expired_groups),
+    rollouts: Number(set.expired_rollouts),
+    cursors: { rows: toCursor("rows", id, ...rows), groups: toCursor("groups", id, ...groups) },
+  };
 }
 
 export async function removals(db: Transaction, limit: number): Promise<Removal[]> {

@@ -30,6 +30,7 @@ import {
   reports,
   saveReport,
 } from "./claims.ts";
+import { countOn, setsToCount } from "./counts.ts";
 import { type EndedPart, endSome } from "./ends/end-some.ts";
 import { endingsOf } from "./ends/endings.ts";
 import { cutOne } from "./ends/stop-groups.ts";
@@ -262,12 +263,13 @@ export class PostgresLedger implements Ledger {
     return this.#db.statements((db) => drainNode(db, name));
   }
 
-  /** It also admits groups whose process died before it could, and clears away what no claim needs any more. */
+  /** It also admits groups whose process died before it could, clears away what no claim needs any more, and counts what is over. */
   async expire() {
     const names = await this.#telling("queued", expire, (dead) => dead.length > 0);
     await this.#admitted();
     await this.#db.transaction(leaveTheLine);
     await this.#db.statements(trimTurns);
+    for (const id of await this.#db.statements(setsToCount)) await this.#db.transaction((db) => countOn(db, id));
     return names;
   }
 
@@ -275,7 +277,7 @@ export class PostgresLedger implements Ledger {
   async expireResults(byDefault: number | null) {
     let expired = 0;
     for (const id of await this.#db.statements((db) => setsThatMayExpire(db, byDefault)))
-      expired += await this.#db.transaction((db) => expireOf(db, id, byDefault));
+      expired += await this.#db.transaction((db) => expireOf(db, id, byDefault, this.#atOnce));
     return expired;
   }
 

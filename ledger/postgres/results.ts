@@ -121,8 +121,7 @@ export async function keep(db: Transaction, consumer: string, set: string, { cur
   const counted =
     kind === "groups"
       ? "SELECT count(*) FROM groups WHERE set_id = $1 AND (whole_xid, whole_seq) <= ($4, $5)"
-      : `SELECT count(*) + (SELECT coalesce(sum(n), 0) FROM expired_results WHERE set_id = $1) FROM results
-         WHERE set_id = $1 AND (xid, seq) <= ($4, $5)`;
+      : `SELECT count(*) + (SELECT expired_rollouts FROM sets WHERE id = $1) FROM results WHERE set_id = $1 AND (xid, seq) <= ($4, $5)`;
   const size = kind === "groups" ? 1 : placesOf(specOf(known));
   await db.run(
     `UPDATE sets SET since_step = $2, since_groups = floor((${counted}) / $3::integer) WHERE id = $1`,

@@ -9,6 +9,7 @@ import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
 import { admissionOf, countCancelled } from "./admit.ts";
+import { agesOf, countsOf, openInSql } from "./counts.ts";
 import { endRollouts } from "./ends/end-rollouts.ts";
 import { orderEnding } from "./ends/endings.ts";
 import { whole } from "./ends/whole.ts";
@@ -60,30 +61,20 @@ export async function setNamed(db: Transaction, { namespace, key }: SetName): Pr
 
 export async function stateOf(db: Transaction, id: string): Promise<SetState> {
   const set = await setOf(db, id);
+  const counts = await countsOf(db, id);
+  const listed = (what: string, label: string): DatabaseRow[] => [...(counts.get(what) ?? [])].map(([name, n]) => ({ [label]: name, n }));
+  const ages = await agesOf(db, id);
   return toSetState({
     set,
     isOver: await isOver(db, id),
     isCancelling: (await db.get("SELECT 1 FROM endings WHERE set_id = $1 LIMIT 1", id)) !== undefined,
     admission: await admissionOf(db, set),
-    results: await db.all(
-      `SELECT state, sum(n) AS n FROM (
-         SELECT state, count(*) AS n FROM results WHERE set_id = $1 GROUP BY state UNION ALL SELECT state, n FROM expired_results WHERE set_id = $1
-       ) AS ended GROUP BY state`,
-      id,
-    ),
-    expired: await expiredState(db, set),
-    open: await db.all(
-      `SELECT state, count(*) AS n, ${now} - min(since) AS age FROM rollouts WHERE set_id = $1 AND state <> 'done' GROUP BY state`,
-      id,
-    ),
-    groups: await db.get("SELECT count(*) AS n, count(whole_xid) AS whole FROM groups WHERE set_id = $1", id),
-    failures: await db.all(
-      `SELECT code, sum(n) AS n FROM (
-         SELECT code, count(*) AS n FROM results WHERE set_id = $1 AND code IS NOT NULL GROUP BY code
-         UNION ALL SELECT code, n FROM expired_results WHERE set_id = $1 AND code <> ''
-       ) AS failed GROUP BY code`,
-      id,
-    ),
+    results: listed("result", "state"),
+    expired: expiredState(set),
+    open: listed("rollout", "state"),
+    ages: { queued: ages?.queued ?? null, running: ages?.running ?? null },
+    groups: { n: counts.get("group")?.get("all") ?? 0, whole: counts.get("group")?.get("whole") ?? 0 },
+    failures: listed("failure", "code"),
     consumers: await db.all("SELECT name, cursor FROM consumers WHERE set_id = $1", id),
   });
 }
@@ -93,7 +84,7 @@ export async function isOver(db: Transaction, id: string): Promise<boolean> {
   const set = await setOf(db, id);
   if (set.is_drained !== true) return false;
   const more = await db.get(
-    `SELECT 1 WHERE EXISTS (SELECT FROM rollouts WHERE set_id = $1 AND state <> 'done')
+    `SELECT 1 WHERE ${openInSql} > 0
      OR ${hasPartialGroups("$1")}
      OR EXISTS (SELECT FROM results WHERE set_id = $1 AND xid >= (SELECT ${settledXid}))
      OR EXISTS (SELECT FROM groups WHERE set_id = $1 AND whole_xid >= (SELECT ${settledXid}))`,
@@ -116,11 +107,10 @@ export async function cancel(db: Transaction, what: CancelOrder, reason: string)
   await assertThere(db, what);
   const { set, group = null, rollout } = what;
   if (rollout !== undefined) return cancelOne(db, set, rollout, reason);
-  const open = await db.get(
-    "SELECT count(*) AS n FROM rollouts WHERE set_id = $1 AND state <> 'done' AND ($2::text IS NULL OR group_key = $2)",
-    set,
-    group,
-  );
+  const open =
+    group === null
+      ? await db.get(`SELECT ${openInSql} AS n`, set)
+      : await db.get("SELECT count(*) AS n FROM rollouts WHERE set_id = $1 AND group_key = $2 AND state <> 'done'", set, group);
   if (Number(open?.n) === 0) return 0;
   // A claim that is under way is over before the order stands: none of what it means begins to run behind it.
   await lock(db, "claim");

@@ -32,7 +32,7 @@ export async function submit(db: Transaction, id: string, parts: readonly GroupP
   await endJoinedLate(db, id, [...known.keys()]);
   // A trainer that submits again what it had submitted before may do so at any time.
   if (added.rollouts > 0 && set.is_drained === true) throw refusals.isDrained(id);
-  await db.run("UPDATE sets SET groups = groups + $2 WHERE id = $1", id, fresh.length);
+  await db.run("UPDATE sets SET groups = groups + $2, rollouts = rollouts + $3 WHERE id = $1", id, fresh.length, added.rollouts);
   return { groups: parts.length, rollouts: added.rollouts, rollout_ids: asked.map((one) => one.id) };
 }
 

@@ -43,7 +43,9 @@ CREATE TABLE sets (
   groups integer NOT NULL DEFAULT 0, is_drained boolean NOT NULL DEFAULT false, drained_xid bigint,
   created bigint NOT NULL, admitted integer NOT NULL DEFAULT 0, since_step bigint, since_groups integer NOT NULL DEFAULT 0, spare integer NOT NULL DEFAULT 0,
   expired_xid bigint NOT NULL DEFAULT 0, expired_seq bigint NOT NULL DEFAULT 0,
-  expired_whole_xid bigint NOT NULL DEFAULT 0, expired_whole_seq bigint NOT NULL DEFAULT 0, UNIQUE (namespace, key)
+  expired_whole_xid bigint NOT NULL DEFAULT 0, expired_whole_seq bigint NOT NULL DEFAULT 0,
+  expired_groups bigint NOT NULL DEFAULT 0, expired_rollouts bigint NOT NULL DEFAULT 0,
+  rollouts bigint NOT NULL DEFAULT 0, counted_xid bigint NOT NULL DEFAULT 0, UNIQUE (namespace, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX drained_sets ON sets (drained_xid) WHERE drained_xid IS NOT NULL;
 CREATE TABLE namespaces (name text PRIMARY KEY, spec_chars bigint NOT NULL);
@@ -52,13 +54,14 @@ CREATE TABLE groups (
   size integer NOT NULL, wanted integer NOT NULL, submitted integer NOT NULL DEFAULT 0, finished integer NOT NULL DEFAULT 0,
   standing integer NOT NULL DEFAULT 0, is_admitted boolean NOT NULL DEFAULT false, step bigint,
   enough integer, cut_after integer, cut_ms bigint, cut_at bigint, is_stopped boolean NOT NULL DEFAULT false,
-  whole_xid bigint, whole_seq bigint, PRIMARY KEY (set_id, key)
+  whole_xid bigint, whole_seq bigint, is_expiring boolean NOT NULL DEFAULT false, PRIMARY KEY (set_id, key)
 ) ${passing(80)};
 CREATE INDEX whole_groups ON groups (set_id, whole_xid, whole_seq) WHERE whole_xid IS NOT NULL;
 CREATE INDEX newest_whole_groups ON groups (whole_xid) WHERE whole_xid IS NOT NULL;
 CREATE INDEX begun_groups ON groups (set_id, step) WHERE whole_xid IS NULL AND step IS NOT NULL;
 CREATE INDEX timed_groups ON groups (cut_at) WHERE whole_xid IS NULL AND cut_at IS NOT NULL;
 CREATE INDEX waiting_groups ON groups (set_id, number) WHERE whole_xid IS NULL AND NOT is_admitted;
+CREATE INDEX expiring_groups ON groups (set_id, key) WHERE is_expiring;
 CREATE INDEX partial_groups ON groups (set_id, key) WHERE whole_xid IS NULL AND wanted > submitted;
 CREATE SEQUENCE places;
 CREATE SEQUENCE epochs;
@@ -94,7 +97,7 @@ CREATE TABLE results (
 CREATE INDEX results_of_set ON results (set_id, xid, seq) INCLUDE (state, code);
 CREATE INDEX newest_results ON results (xid);
 CREATE INDEX results_of_group ON results (set_id, group_key, sample_index);
-CREATE TABLE expired_results (set_id text NOT NULL, state text NOT NULL, code text NOT NULL, n bigint NOT NULL, PRIMARY KEY (set_id, state, code));
+CREATE TABLE counts (set_id text NOT NULL, what text NOT NULL, name text NOT NULL, n bigint NOT NULL, PRIMARY KEY (set_id, what, name)) ${busy};
 CREATE TABLE removals (rollout_id text PRIMARY KEY, set_id text NOT NULL) ${passing(100)};
 CREATE TABLE superseded (rollout_id text PRIMARY KEY, set_id text NOT NULL, noted bigint NOT NULL);
 CREATE TABLE tallies (set_id text PRIMARY KEY, tally text NOT NULL);

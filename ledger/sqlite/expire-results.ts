@@ -5,17 +5,20 @@ import { specOf } from "../from-rows.ts";
 import type { SetState } from "../ledger.ts";
 import type { Database, TableRow } from "./database.ts";
 
-/** Returns how many groups; 0: there are no more by now. */
-export function expireResults(db: Database, byDefault: number | null, now: number): number {
-  let expired = 0;
+/** Returns how many groups it began with, or 1 where it went on; 0: there are no more by now. `most`: rows that go. */
+export function expireResults(db: Database, byDefault: number | null, most: number, now: number): number {
+  if (takeAway(db, most)) return 1;
   for (const set of db.all("SELECT * FROM sets ORDER BY created, id")) {
-    expired += expireOf(db, set, byDefault, now);
-    if (expired >= groupsAtOnce) return expired;
+    const groups = begin(db, set, byDefault, now);
+    if (groups === 0) continue;
+    takeAway(db, most);
+    return groups;
   }
-  return expired;
+  return 0;
 }
 
-function expireOf(db: Database, set: TableRow, byDefault: number | null, now: number): number {
+/** From now on no reader gets them. */
+function begin(db: Database, set: TableRow, byDefault: number | null, now: number): number {
   const id = String(set.id);
   const expiry = expiryOf(specOf(set), byDefault);
   if (expiry === null) return 0;
@@ -24,7 +27,6 @@ function expireOf(db: Database, set: TableRow, byDefault: number | null, now: nu
   // In most sets nothing is expired, and the first group tells it: to read a hundred of each would hold this process up for seconds.
   if (expired(1).length === 0) return 0;
   const groups = expired(groupsAtOnce);
-  for (const { key } of groups) takeAway(db, id, key);
   const floor = { row: [Number(set.expired_row)], whole: [Number(set.expired_whole)] };
   const [row = 0] = lastPlace(
     groups.map(({ last }) => last),
@@ -41,6 +43,7 @@ function expireOf(db: Database, set: TableRow, byDefault: number | null, now: nu
     groups.length,
     id,
   );
+  for (const { key } of groups) db.run("UPDATE groups SET is_expiring = 1, task = '{}' WHERE set_id = ? AND key = ?", id, key);
   return groups.length;
 }
 
@@ -63,12 +66,24 @@ function oldestOf(db: Database, set: TableRow, most: number): OldGroup[] {
   }));
 }
 
-/** The rows go, their counts stay. What lies outside of the ledger is written down before, so that whatever dies, a later sweep finds it. */
-function takeAway(db: Database, set: string, key: string): void {
-  db.run("INSERT INTO removals SELECT rollout_id, set_id FROM results WHERE set_id = ? AND group_key = ?", set, key);
-  const rows = db.run("DELETE FROM results WHERE set_id = ? AND group_key = ?", set, key);
-  db.run("UPDATE sets SET expired_rollouts = expired_rollouts + ? WHERE id = ?", rows, set);
-  db.run("UPDATE groups SET task = '{}' WHERE set_id = ? AND key = ?", set, key);
+/**
+ * So many rows at most go, of groups that are expired; their counts stay. What lies outside of the ledger is written down before, so
+ * that whatever dies, a later sweep finds it. false: there were none.
+ */
+function takeAway(db: Database, most: number): boolean {
+  let left = most;
+  const groups = db.all("SELECT set_id, key FROM groups INDEXED BY expiring_groups WHERE is_expiring = 1 LIMIT ?", groupsAtOnce);
+  for (const { set_id, key } of groups) {
+    const [set, group] = [String(set_id), String(key)];
+    const some = "SELECT seq FROM results WHERE set_id = ? AND group_key = ? ORDER BY sample_index LIMIT ?";
+    db.run(`INSERT INTO removals SELECT rollout_id, set_id FROM results WHERE seq IN (${some})`, set, group, left);
+    const gone = db.run(`DELETE FROM results WHERE seq IN (${some})`, set, group, left);
+    db.run("UPDATE sets SET expired_rollouts = expired_rollouts + ? WHERE id = ?", gone, set);
+    if (gone === left) break;
+    left -= gone;
+    db.run("UPDATE groups SET is_expiring = 0 WHERE set_id = ? AND key = ?", set, group);
+  }
+  return groups.length > 0;
 }
 
 export function expiredState(set: TableRow): SetState["expired"] {

@@ -61,27 +61,23 @@ export function stateOf(db: Database, id: string, now: number): SetState {
   const set = setOf(db, id);
   const kept = db.all("SELECT what, name, n FROM counts WHERE set_id = ? AND n > 0", id);
   const counts = (kind: string): TableRow[] => kept.filter(({ what }) => what === kind);
-  const oldest = new Map(
-    [
-      ["queued", "SELECT min(since) AS since FROM rollouts WHERE set_id = ? AND state = 'queued'"] as const,
-      ["running", "SELECT min(since) AS since FROM rollouts WHERE set_id = ? AND state = 'running'"] as const,
-    ].map(([state, sql]) => [state, db.get(sql, id)?.since ?? null]),
-  );
-  const ageOf = (state: TableRow[string] | undefined): number | null => {
-    const since = oldest.get(String(state) as "queued" | "running") ?? null;
-    return since === null ? null : now - Number(since);
+  const ageIn = (state: "queued" | "running"): number | null => {
+    const since = db.get(`SELECT min(since) AS since FROM rollouts WHERE set_id = ? AND state = '${state}'`, id)?.since;
+    return since == null ? null : now - Number(since);
   };
+  const listed = (kind: string, label: string): TableRow[] => counts(kind).map(({ name = null, n = null }) => ({ [label]: name, n }));
   const groups = new Map(counts("group").map(({ name, n }) => [name, Number(n)]));
   return toSetState({
     set,
     isOver: isOver(db, id),
     isCancelling: db.get("SELECT 1 FROM endings WHERE set_id = ? LIMIT 1", id) !== undefined,
     admission: admissionOf(db, set),
-    results: counts("result").map(({ name, n }) => ({ state: name ?? null, n: n ?? null })),
+    results: listed("result", "state"),
     expired: expiredState(set),
-    open: counts("rollout").map(({ name, n }) => ({ state: name ?? null, n: n ?? null, age: ageOf(name) })),
+    open: listed("rollout", "state"),
+    ages: { queued: ageIn("queued"), running: ageIn("running") },
     groups: { n: groups.get("any") ?? 0, whole: groups.get("whole") ?? 0 },
-    failures: counts("failure").map(({ name, n }) => ({ code: name ?? null, n: n ?? null })),
+    failures: listed("failure", "code"),
     consumers: db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id),
   });
 }

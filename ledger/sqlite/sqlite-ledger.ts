@@ -193,7 +193,7 @@ export class SqliteLedger implements Ledger {
 
   async expireResults(byDefault: number | null) {
     await this.#turns.take();
-    const groups = this.#db.transaction(() => expireResults(this.#db, byDefault, this.#now()));
+    const groups = this.#db.transaction(() => expireResults(this.#db, byDefault, this.#atOnce, this.#now()));
     if (groups > 0) this.#changes.add();
     return groups;
   }

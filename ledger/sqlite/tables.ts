@@ -17,10 +17,11 @@ CREATE TABLE IF NOT EXISTS groups (
   task_hash TEXT NOT NULL, size INTEGER NOT NULL, places INTEGER NOT NULL, submitted INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0,
   standing INTEGER NOT NULL DEFAULT 0, whole INTEGER, is_admitted INTEGER NOT NULL DEFAULT 0, step INTEGER,
   enough INTEGER, cut_after INTEGER, cut_ms INTEGER, cut_at INTEGER, is_stopped INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (set_id, key)
+  is_expiring INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (set_id, key)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS whole_groups ON groups (set_id, whole) WHERE whole IS NOT NULL;
 CREATE INDEX IF NOT EXISTS waiting_groups ON groups (set_id, number) WHERE whole IS NULL AND is_admitted = 0;
+CREATE INDEX IF NOT EXISTS expiring_groups ON groups (set_id, key) WHERE is_expiring = 1;
 CREATE INDEX IF NOT EXISTS partial_groups ON groups (set_id) WHERE whole IS NULL AND submitted < places AND finished >= submitted;
 CREATE INDEX IF NOT EXISTS begun_groups ON groups (set_id, step) WHERE whole IS NULL AND step IS NOT NULL;
 CREATE INDEX IF NOT EXISTS timed_groups ON groups (cut_at) WHERE whole IS NULL AND cut_at IS NOT NULL;

@@ -10,7 +10,7 @@ const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { ki
 const part = (key: string, more: object = {}) => GroupPart.parse({ group_key: key, task: task(key), ...more });
 const parts = (count: number, from = 0) => Array.from({ length: count }, (_, at) => part(`g${from + at}`));
 
-type Begun = { ledger: Ledger; again(): Promise<Ledger>; set: string; lease: Lease };
+type Begun = { ledger: Ledger; again(): Promise<Ledger>; pass(seconds: number): Promise<void>; set: string; lease: Lease };
 
 for (const { name, needs, place } of ledgerDrivers()) {
   const test = (title: string, does: (t: TestContext) => Promise<void>) =>
@@ -27,7 +27,7 @@ for (const { name, needs, place } of ledgerDrivers()) {
     };
     const ledger = await open();
     const { set_id } = await ledger.putSet("s", SetSpec.parse(spec));
-    return { ledger, again: open, set: set_id, lease: await ledger.join({ name: "n", slots: 9 }) };
+    return { ledger, again: open, pass: at.pass, set: set_id, lease: await ledger.join({ name: "n", slots: 9 }) };
   };
 
   test("a cancel of many ends what runs first, and nothing of it is claimed or finished any more", async (t) => {
@@ -150,6 +150,59 @@ for (const { name, needs, place } of ledgerDrivers()) {
     const next = await again();
     assert.deepEqual(await countsOf(next), [3, 2]);
     assert.deepEqual([(await next.wholeGroups(set, null, 99)).length, await next.isOver(set)], [8, true]);
+  });
+
+  test("the rows of a large group that expires go in parts, and no reader gets the group meanwhile", async (t) => {
+    const { ledger, again, pass, set, lease } = await begin(t, { samples: 8, expire_after: { seconds: 60, unread: true } });
+    await ledger.submit(set, parts(2));
+    for (const one of await ledger.claim(lease, 16)) await ledger.finish(one, attemptResult());
+    await ledger.expire();
+    await pass(61);
+    const { rollouts } = await ledger.set(set);
+    assert.equal(await ledger.expireResults(null), 2, "groups");
+    await assert.rejects(ledger.wholeGroups(set, null, 9), { status: 410 });
+    assert.deepEqual(await ledger.wholeGroups(set, null, 9, "skip"), []);
+    const next = await again();
+    const left: number[] = [];
+    for (; (await next.expireResults(null)) > 0; ) left.push((await next.results(set, null, 99, "skip")).length);
+    assert.deepEqual([left[0], left.at(-1)], [10, 0]);
+    assert.equal((await next.removals(99)).length, 16);
+    const state = await next.set(set);
+    assert.deepEqual([state.rollouts, state.expired?.groups, state.expired?.rollouts], [rollouts, 2, 16]);
+  });
+
+  test("what is counted is counted once, whatever ends while others look", async (t) => {
+    const { ledger, again, set, lease } = await begin(t, { samples: 2, max_version_lag: 0, groups_per_step: 3 });
+    await ledger.order((state, order) => ({
+      ...state,
+      policies: [{ order, engines: null, policy: { version: "v1", step: 1 }, engine_version: null }],
+    }));
+    await ledger.submit(set, parts(5));
+    const claims = await ledger.claim(lease, 9);
+    const counted = async (one: Ledger) => {
+      const { rollouts, groups, failures } = await one.set(set);
+      return [rollouts, groups, failures];
+    };
+    const failed = attemptResult({ state: "failed", reward: null, error: { code: "sandbox_died", message: "no" } });
+    for (const one of claims.slice(0, 3)) await ledger.finish(one, one.index === 0 ? attemptResult() : failed);
+    const begun = [{ held: 4, queued: 0, running: 3, completed: 2, failed: 1, cancelled: 0 }, { open: 4, whole: 1 }, { sandbox_died: 1 }];
+    assert.deepEqual(await counted(ledger), begun);
+    await ledger.expire();
+    assert.deepEqual(await counted(ledger), begun);
+    await ledger.release(claims[3] as Claim, null);
+    await ledger.finish(claims[4] as Claim, attemptResult());
+    const other = await again();
+    const [lost] = name === "sqlite" ? [1] : [0];
+    assert.deepEqual((await counted(other))[0], { held: 4, queued: 1 + lost, running: 1 - lost, completed: 3, failed: 1, cancelled: 0 });
+    await Promise.all([ledger.expire(), other.expire()]);
+    await ledger.cancel({ set }, "no use");
+    await countsOf(other);
+    await other.expire();
+    assert.deepEqual(await counted(other), [
+      { held: 0, queued: 0, running: 0, completed: 3, failed: 1, cancelled: 6 },
+      { open: 0, whole: 5 },
+      { sandbox_died: 1, cancelled: 6 },
+    ]);
   });
 
   test("more groups than begin at once may begin, and all of them do", async (t) => {

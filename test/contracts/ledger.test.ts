@@ -937,8 +937,9 @@ async function replay(
   await readGroups(1_000);
   assert.deepEqual(served.toSorted(), [...asked].sort(), "one row for each");
   assert.deepEqual(servedGroups.toSorted(), ["g0", "g1", "g2", "g3"]);
-  const { rollouts } = await ledger.set(set);
+  const { rollouts, groups } = await ledger.set(set);
   assert.deepEqual([rollouts.held, rollouts.queued, rollouts.running], [0, 0, 0]);
+  assert.deepEqual([rollouts.completed + rollouts.failed + rollouts.cancelled, groups], [asked.size, { open: 0, whole: 4 }]);
   assert.ok(rollouts.completed + rollouts.failed <= 3 * 4, "no more is made than `samples` a group");
   for (const one of opened) await one[Symbol.asyncDispose]();
 }
