@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import type { TreeFile } from "./file-tree.ts";
-import { insidePath, isBelow, isInside } from "./file-tree.ts";
+import { insidePath, isBelow, isInside, plainMode } from "./file-tree.ts";
 
 /** More than any task's work tree holds; what is larger was made to fill our memory. */
 const defaultBounds = { max_files: 20_000, max_bytes: 512 * 1024 * 1024 };
@@ -90,7 +90,7 @@ export class FileCollector {
   }
 
   add(path: string, content: Buffer, mode: number): void {
-    this.#files.set(path, { path, content, mode: (mode & 0o111) === 0 ? 0o644 : 0o755 });
+    this.#files.set(path, { path, content, mode: plainMode(mode) });
   }
 
   /** A second name of a file; archives carry its content once. */

@@ -25,7 +25,7 @@ export async function readFolder(folder: string, options: FolderOptions = {}): P
   const files: TreeFile[] = [];
   for (const { path, mode, isLink } of await listFolder(folder, options)) {
     const content = isLink ? Buffer.from(`\0link to ${await readlink(join(folder, path))}`) : await readFile(join(folder, path));
-    files.push({ path, content, mode: mode & 0o111 && !isLink ? 0o755 : 0o644 });
+    files.push({ path, content, mode: isLink ? 0o644 : plainMode(mode) });
   }
   return files;
 }
@@ -153,6 +153,11 @@ export function hashTree(files: TreeFile[]): string {
 
 export function isExecutable(file: TreeFile): boolean {
   return (file.mode & 0o111) !== 0;
+}
+
+/** The mode that a delivered file has in every sandbox: the other bits of a host's file differ between machines. */
+export function plainMode(mode: number): number {
+  return (mode & 0o111) === 0 ? 0o644 : 0o755;
 }
 
 function byPath(a: { path: string }, b: { path: string }): number {

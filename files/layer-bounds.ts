@@ -3,15 +3,21 @@ import { AlidadeError } from "../errors.ts";
 import { deepestFolder, longestPath, mostEntries } from "./file-collector.ts";
 import type { Change } from "./layer.ts";
 
-/** Work over this was not written by hand. It is put into each sandbox that grades it, and each file there is made anew. */
-const mostFiles = 20_000;
-const mostBytes = 256 * 1024 ** 2;
+/**
+ * An install of dependencies fits: those of large front ends have 40 000 to 60 000 files and half a gigabyte. A work is
+ * put into each sandbox that grades it, where each file is made anew, and its tarball is kept.
+ */
+export const workBounds = { files: 100_000, megabytes: 1024 };
+/** Paths of a work, for each file that it may hold: folders, links and what was deleted count too. */
+const pathsPerFile = 2;
 
 export type LayerRules = {
   /** Bytes that the sandbox's disk can hold. */
   disk?: number;
   /** `setup`: what a task's own command wrote, which may be a tree of dependencies; only paths and disk bound it. */
   of?: "work" | "setup";
+  /** How much a work may hold (`limits.work_files`, `limits.work_mb`); `workBounds` where left out. */
+  most?: typeof workBounds;
   /** What a set-up left, by path. It counts only where its size is another one now. */
   known?: ReadonlyMap<string, Change>;
 };
@@ -19,15 +25,18 @@ export type LayerRules = {
 export class LayerBounds {
   readonly #mostFiles: number;
   readonly #mostBytes: number;
+  readonly #mostPaths: number;
   readonly #known: ReadonlyMap<string, Change>;
   #entries = 0;
   #files = 0;
   #bytes = 0;
   #passed = 0;
 
-  constructor({ disk = Number.POSITIVE_INFINITY, of = "work", known = new Map() }: LayerRules = {}) {
-    this.#mostFiles = of === "work" ? mostFiles : mostEntries;
-    this.#mostBytes = of === "work" ? Math.min(mostBytes, disk) : disk;
+  constructor({ disk = Number.POSITIVE_INFINITY, of = "work", most = workBounds, known = new Map() }: LayerRules = {}) {
+    const { files, megabytes } = most;
+    this.#mostFiles = of === "work" ? files : mostEntries;
+    this.#mostPaths = of === "work" ? pathsPerFile * files : mostEntries;
+    this.#mostBytes = of === "work" ? Math.min(megabytes * 1024 ** 2, disk) : disk;
     this.#known = known;
   }
 
@@ -35,7 +44,7 @@ export class LayerBounds {
   meets(path: string): void {
     if (this.#known.has(path)) return;
     this.#entries += 1;
-    if (this.#entries > mostEntries) throw tooLarge(`more than ${mostEntries} files and folders`);
+    if (this.#entries > this.#mostPaths) throw tooLarge(`more than ${this.#mostPaths} files and folders (limits.work_files)`);
     if (Buffer.byteLength(path) > longestPath) throw tooLarge(`a path of more than ${longestPath} bytes`);
     if (path.split("/", deepestFolder + 2).length > deepestFolder + 1) throw tooLarge(`more than ${deepestFolder} folders in one another`);
     // Decoding put it there: the file would come out under another name.
@@ -53,8 +62,8 @@ export class LayerBounds {
     if (this.#known.get(path)?.size === size) return;
     this.#files += 1;
     this.#bytes += size;
-    if (this.#files > this.#mostFiles) throw tooLarge(`more than ${this.#mostFiles} files`);
-    if (this.#bytes > this.#mostBytes) throw tooLarge(`more than ${this.#mostBytes} bytes (at ${path})`);
+    if (this.#files > this.#mostFiles) throw tooLarge(`more than ${this.#mostFiles} files (limits.work_files)`);
+    if (this.#bytes > this.#mostBytes) throw tooLarge(`more than ${this.#mostBytes} bytes (limits.work_mb and disk_mb), at ${path}`);
   }
 }
 

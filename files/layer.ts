@@ -7,17 +7,18 @@ import { createReadStream, createWriteStream } from "node:fs";
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
-import { PassThrough, Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { buffer, text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { extract, type Header, type Pack, pack } from "tar-stream";
 import { z } from "zod";
 import { AlidadeError } from "../errors.ts";
 import { temporary } from "../host/temporary-folder.ts";
 import { hashOf } from "../schema/ids.ts";
 import { readJson } from "../schema/read-json.ts";
-import { foldersAbove, isExecutable, type TreeFile } from "./file-tree.ts";
+import { foldersAbove, isExecutable, plainMode, type TreeFile } from "./file-tree.ts";
+import { packTar, type TarEntry, type TarHeader } from "./pack-tar.ts";
+import { readTar } from "./read-tar.ts";
 
 /** One path of a layer, with its content where it has any. */
 export type LayerEntry = {
@@ -53,6 +54,9 @@ export type WorkLayer = {
   changes: Change[];
 };
 
+/** Read at once where it is compared: what is larger goes to a file first. */
+const smallBytes = 64 * 1024;
+
 const prefix = "root";
 const deletedName = "deleted.json";
 const draftPrefix = ".draft-";
@@ -72,14 +76,10 @@ export async function keepLayer(entries: AsyncIterable<LayerEntry>, folder: stri
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const draft = await mkdtemp(join(folder, draftPrefix));
   try {
-    const archive = pack();
-    const written = pipeline(archive, createGzip({ level: 1 }), createWriteStream(join(draft, "layer"), { mode: 0o600 }));
-    written.catch(() => {}); // awaited below
-    const changes = await writeEntries(entries, archive, base, join(draft, "spool")).catch((error: unknown) => {
-      archive.destroy(error as Error);
-      throw error;
-    });
-    await written;
+    const found = new Map<string, Change>();
+    const archive = packTar(changedEntries(entries, found, base, join(draft, "spool")));
+    await pipeline(archive, createGzip({ level: 1 }), createWriteStream(join(draft, "layer"), { mode: 0o600 }));
+    const changes = sortedByPath(found);
     const sha256 = hashOfWork(changes);
     const file = join(folder, `${sha256}.tar.gz`);
     await rename(join(draft, "layer"), file);
@@ -100,11 +100,14 @@ function assertTarget({ path, target }: LayerEntry): void {
   if (target?.includes("\ufffd")) throw new AlidadeError("output_unreadable", `The target of the link ${path} is not UTF-8.`);
 }
 
-/** `spool`: a file for contents that are read twice. */
-async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, base: LayerBase, spool: string): Promise<Change[]> {
+/** What goes into the tarball, and into `changes`. `spool`: a file for contents that are read twice. */
+async function* changedEntries(
+  entries: AsyncIterable<LayerEntry>,
+  changes: Map<string, Change>,
+  base: LayerBase,
+  spool: string,
+): AsyncGenerator<TarEntry> {
   const { delivered = new Map<string, TreeFile>(), known = new Map<string, Change>() } = base;
-  const changes = new Map<string, Change>();
-  const unsent = { bytes: 0 };
   const missing = new Set([...delivered.keys()].filter((path) => !known.has(path)));
   const ours = new Set([...delivered.keys()].flatMap((path) => foldersAbove(path)).concat(base.made ?? []));
   for await (const entry of entries) {
@@ -119,15 +122,16 @@ async function writeEntries(entries: AsyncIterable<LayerEntry>, archive: Pack, b
     if (set !== undefined && (await isAsSet(set, entry, content, (path) => !changes.has(path) && known.get(path)))) continue;
     const sinceBase = set?.type === "deleted" ? "added" : "modified";
     const kind = entry.type === "deleted" || (given ?? set) === undefined ? entry.kind : sinceBase;
-    const sha256 = await writeEntry(archive, entry, content, unsent);
-    changes.set(entry.path, changeOf({ ...entry, kind }, sha256, changes));
+    const hash = createHash("sha256");
+    if (entry.type !== "deleted") yield { ...headerOf(entry), content: entry.type === "file" ? hashed(content, hash) : null };
+    // The content has been read by now.
+    changes.set(entry.path, changeOf({ ...entry, kind }, entry.type === "file" ? hash.digest("hex") : null, changes));
   }
   for (const path of missing) changes.set(path, deletionOf(path));
-  const sorted = sortedByPath(changes);
-  const deleted = sorted.filter(({ type }) => type === "deleted").map(({ path }) => path);
-  archive.entry({ name: deletedName, mode: 0o644, mtime: new Date(0) }, JSON.stringify(deleted));
-  archive.finalize();
-  return sorted;
+  const gone = sortedByPath(changes).filter(({ type }) => type === "deleted");
+  const deleted = Buffer.from(JSON.stringify(gone.map(({ path }) => path)));
+  const owner = { uid: 0, gid: 0 };
+  yield { name: deletedName, type: "file", mode: 0o644, owner, mtime: new Date(0), size: deleted.length, content: deleted };
 }
 
 /** A second name of a file is told as the file. */
@@ -190,41 +194,13 @@ async function hashOfContent(content: Content): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Only the mode's executable bit counts: the other bits differ between sandboxes. */
-function isSame(before: TreeFile, entry: LayerEntry, content: Content): boolean {
-  return (
-    Buffer.isBuffer(content) && content.equals(before.content) && isExecutable(before) === isExecutable({ ...before, mode: entry.mode })
-  );
+/** Every sandbox writes a delivered file with its plain mode: any other one is the work's. */
+function isSame(before: TreeFile, { mode }: LayerEntry, content: Content): boolean {
+  return Buffer.isBuffer(content) && content.equals(before.content) && plainMode(before.mode) === mode;
 }
 
-/** Held in memory as a whole: a stream for each of thousands of small files takes most of the time. */
-const smallBytes = 64 * 1024;
-/** After so many bytes one entry goes through a stream, which waits until those before it are written. */
-const mostUnsent = 1024 * 1024;
-
-/** Returns the content's hash. */
-async function writeEntry(archive: Pack, entry: LayerEntry, content: Content, unsent: { bytes: number }): Promise<string | null> {
-  if (entry.type === "deleted") return null;
-  const header = headerOf(entry);
-  if (entry.type !== "file") {
-    archive.entry(header);
-    return null;
-  }
-  const hash = createHash("sha256");
-  unsent.bytes += entry.size;
-  if (entry.size <= smallBytes && unsent.bytes < mostUnsent) {
-    const whole = Buffer.isBuffer(content) ? content : await buffered(entry);
-    archive.entry(header, whole);
-    return hash.update(whole).digest("hex");
-  }
-  unsent.bytes = 0;
-  const source = Readable.from(hashed(Buffer.isBuffer(content) ? [content] : (content ?? []), hash), { objectMode: false });
-  await pipeline(source, archive.entry(header));
-  return hash.digest("hex");
-}
-
-async function* hashed(content: AsyncIterable<Buffer> | Buffer[], hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
-  for await (const chunk of content) {
+async function* hashed(content: Content, hash: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
+  for await (const chunk of Buffer.isBuffer(content) ? [content] : (content ?? [])) {
     hash.update(chunk);
     yield chunk;
   }
@@ -232,20 +208,19 @@ async function* hashed(content: AsyncIterable<Buffer> | Buffer[], hash: ReturnTy
 
 const tarTypes = { file: "file", folder: "directory", link: "symlink", hardlink: "link" } as const;
 
-function headerOf(entry: LayerEntry): Partial<Header> & { name: string } {
+function headerOf(entry: LayerEntry): TarHeader {
   const { path, mode, owner, mtime, size, target } = entry;
   const type = tarTypes[entry.type as keyof typeof tarTypes];
-  const linkname = entry.type === "hardlink" ? `${prefix}${target}` : target;
   return {
     name: `${prefix}${path}${type === "directory" ? "/" : ""}`,
     type,
     mode,
-    ...(owner ?? { uid: 65534, gid: 65534 }),
+    owner: owner ?? { uid: 65534, gid: 65534 },
     // Nothing here tells whose it is: said in words, which readers of tarballs show.
     uname: owner === null ? ownUser : "",
     mtime: new Date(Math.min(Math.max(0, mtime.getTime()), latest)),
     size: type === "file" ? size : 0,
-    ...(linkname === null ? {} : { linkname }),
+    linkname: entry.type === "hardlink" ? `${prefix}${target}` : target,
   };
 }
 
@@ -290,25 +265,20 @@ export async function* readLayer(
   onDeleted?: (paths: string[]) => void,
 ): AsyncGenerator<LayerEntry, void, undefined> {
   const kinds = new Map(layer.changes.map(({ path, kind }) => [path, kind]));
-  const archive = extract();
-  const reading = pipeline(createReadStream(layer.file), createGunzip(), new PassThrough(), archive);
-  reading.catch(() => {}); // thrown by the loop
-  for await (const entry of archive) {
-    const { name, type, mode = 0, uid = 0, gid = 0, uname, mtime = new Date(0), size = 0, linkname } = entry.header;
+  for await (const { header, content: bytes } of readTar(createReadStream(layer.file), createGunzip())) {
+    const { name, type, mode = 0, uid = 0, gid = 0, uname, mtime = new Date(0), size = 0, linkname } = header;
     const path = name.slice(prefix.length).replace(/\/$/, "");
     const found = Object.entries(tarTypes).find(([, tar]) => tar === type)?.[0] as LayerEntry["type"] | undefined;
-    if (name === deletedName && onDeleted) onDeleted(Deleted.parse(readJson(await text(entry))));
+    if (name === deletedName && onDeleted) onDeleted(Deleted.parse(readJson(await text(bytes))));
     else if (name.startsWith(`${prefix}/`) && found !== undefined) {
       if (posix.normalize(path) !== path)
         throw new AlidadeError("output_unreadable", `The work names ${JSON.stringify(path)}, which is no normal path.`);
       const target = linkname === undefined || linkname === null ? null : found === "hardlink" ? linkname.slice(prefix.length) : linkname;
-      const content = found === "file" ? (entry as unknown as AsyncIterable<Buffer>) : null;
+      const content = found === "file" ? bytes : null;
       const owner = uname === ownUser ? null : { uid, gid };
       yield { path, type: found, kind: kinds.get(path) ?? "added", mode, owner, mtime, size, target, content };
     }
-    entry.resume();
   }
-  await reading;
 }
 
 /** A folder for layers that are needed for a moment. */

@@ -2,13 +2,12 @@
 import { posix } from "node:path";
 import { AlidadeError } from "../errors.ts";
 import { type Change, openLayer, type WorkLayer } from "../files/layer.ts";
+import { argumentBatches } from "../sandboxes/argument-batches.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 
 /** Says of each path: f(older), o(ther), or n(othing). A link is no folder, whatever it leads to. */
 const lookAt =
   'for path; do if [ -L "$path" ]; then printf o; elif [ -d "$path" ]; then printf f; elif [ -e "$path" ]; then printf o; else printf n; fi; done';
-/** Arguments of one look: of the longest paths that there are this many fit into a command. */
-const mostPaths = 400;
 
 /** `fresh`: a sandbox as it was delivered. Throws `not_found` and `store_error` where the work cannot be read. */
 export async function reopenWork(blobs: string, sha256: string, fresh: () => Promise<Sandbox>, signal: AbortSignal): Promise<WorkLayer> {
@@ -25,13 +24,13 @@ export async function reopenWork(blobs: string, sha256: string, fresh: () => Pro
 
 async function standing(sandbox: Sandbox, paths: string[], signal: AbortSignal): Promise<Map<string, string>> {
   const found = new Map<string, string>();
-  for (let at = 0; at < paths.length; at += mostPaths) {
-    const some = paths.slice(at, at + mostPaths);
-    const argv = ["sh", "-c", lookAt, "sh", ...some.map((path) => sandbox.path(path))];
+  const inside = new Map(paths.map((path) => [sandbox.path(path), path]));
+  for (const some of argumentBatches(inside.keys())) {
+    const argv = ["sh", "-c", lookAt, "sh", ...some];
     const { stdout, exit_code, stderr } = await sandbox.exec(argv, { user: "root", signal, timeout_ms: 60_000 });
     if (exit_code !== 0 || stdout.length !== some.length)
       throw new AlidadeError("sandbox_error", `could not look at what the work changed: ${stderr.slice(-500)}`);
-    for (const [index, path] of some.entries()) found.set(path, stdout[index] as string);
+    for (const [index, path] of some.entries()) found.set(inside.get(path) ?? path, stdout[index] as string);
   }
   return found;
 }

@@ -5,6 +5,8 @@
 import { AlidadeError } from "../errors.ts";
 import { foldersAbove, isBelow, isInside, matchesAny, type TreeFile } from "../files/file-tree.ts";
 import { keepLayer, type LayerBase, type LayerEntry, readLayer, type WorkLayer } from "../files/layer.ts";
+import { workBounds } from "../files/layer-bounds.ts";
+import { argumentBatches } from "../sandboxes/argument-batches.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Task } from "../schema/task.ts";
 
@@ -31,14 +33,15 @@ function workPaths({ work, workdir }: Task["environment"]): string[] {
  */
 export async function takeWork(
   sandbox: Sandbox,
-  { environment }: Task,
+  { environment, limits }: Task,
   delivered: TreeFile[],
   folder: string,
   signal?: AbortSignal,
   setUp: WorkLayer | null = null,
 ): Promise<WorkLayer> {
   const known = new Map(setUp?.changes.map((change) => [change.path, change]));
-  const changes = sandbox.changes(workPaths(environment), { known, ...(signal && { signal }) });
+  const { work_files: files = workBounds.files, work_mb: megabytes = workBounds.megabytes } = limits;
+  const changes = sandbox.changes(workPaths(environment), { known, most: { files, megabytes }, ...(signal && { signal }) });
   const entries = whileWorkdirIsThere(changes, environment.workdir);
   const base = { delivered: deliveredPaths(environment, delivered), made: [environment.workdir], known };
   return whereThereIsSpace(folder, keepConcealed(environment, entries, folder, base));
@@ -81,9 +84,6 @@ async function* whileWorkdirIsThere(entries: AsyncIterable<LayerEntry>, workdir:
     throw error instanceof AlidadeError && error.code === "not_found" ? isGone() : error;
   }
 }
-
-/** Arguments of one `rm`: of the longest paths that there are this many fit into a command. */
-const mostRemoved = 400;
 
 /** What of a work is not put into the sandbox that grades it. Paths are relative to the workdir. */
 export type Except = {
@@ -132,8 +132,8 @@ async function replacedFiles(sandbox: Sandbox, workdir: string, { changes }: Wor
     .map(({ path }) => sandbox.path(path));
   const start = sandbox.path(workdir).length + 1;
   const found: string[] = [];
-  for (let at = 0; at < paths.length; at += mostRemoved) {
-    const argv = ["sh", "-c", listFiles, "sh", ...paths.slice(at, at + mostRemoved)];
+  for (const batch of argumentBatches(paths)) {
+    const argv = ["sh", "-c", listFiles, "sh", ...batch];
     const listed = await sandbox.exec(argv, { signal, timeout_ms: 60_000, max_output_bytes: mostListedBytes });
     if (listed.exit_code !== 0 || listed.dropped_bytes > 0)
       throw new AlidadeError("sandbox_error", `could not list what the work replaced: ${listed.stderr.slice(-500)}`);
@@ -147,8 +147,7 @@ async function replacedFiles(sandbox: Sandbox, workdir: string, { changes }: Wor
 const removeAll = 'rm -rf -- "$@" 2>/dev/null && exit; for path; do chmod -f u+rwx -- "${path%/*}"; done; rm -rf -- "$@"';
 
 export async function removePaths(sandbox: Sandbox, paths: string[], signal: AbortSignal): Promise<void> {
-  const removed = paths.map((path) => sandbox.path(path));
-  for (let at = 0; at < removed.length; at += mostRemoved) await remove(sandbox, removed.slice(at, at + mostRemoved), signal);
+  for (const batch of argumentBatches(paths.map((path) => sandbox.path(path)))) await remove(sandbox, batch, signal);
 }
 
 async function remove(sandbox: Sandbox, paths: string[], signal: AbortSignal): Promise<void> {

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { basename, delimiter, dirname, join } from "node:path";
 import { AlidadeError } from "../errors.ts";
+import { BoundedOutput } from "../host/bounded-output.ts";
 import { readJson } from "../schema/read-json.ts";
 import type { PackPlatform } from "./harness.ts";
 
@@ -83,17 +84,12 @@ function run(args: string[], cwd: string, signal: AbortSignal): Promise<{ code: 
   const [command, ...before] = npmCommand();
   return new Promise((resolve, reject) => {
     const child = spawn(command, [...before, ...args], { cwd, env: environment(), stdio: ["ignore", "pipe", "pipe"], signal });
-    let output = "";
-    const keep = (chunk: Buffer) => {
-      output = (output + chunk.toString()).slice(-keptOutput);
-    };
-    child.stdout.on("data", keep);
-    child.stderr.on("data", keep);
+    const output = new BoundedOutput(keptOutput, "end").follow(child.stdout).follow(child.stderr);
     child.on("error", (error) => {
       if (signal.aborted) return;
       reject(new Error(`npm could not be started (${error.message}); install Node with npm`, { cause: error }));
     });
-    child.on("close", (code) => resolve({ code, output }));
+    child.on("close", (code) => resolve({ code, output: output.toString() }));
   });
 }
 

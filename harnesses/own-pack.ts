@@ -12,6 +12,7 @@ import { createHash } from "node:crypto";
 import { chmod, copyFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, normalize, relative, resolve } from "node:path";
 import { AlidadeError, boundary } from "../errors.ts";
+import { BoundedOutput } from "../host/bounded-output.ts";
 import { cached } from "../host/cache-folder.ts";
 import type { OwnFiles } from "./harness.ts";
 import { npmInstallFrom } from "./npm-install.ts";
@@ -144,14 +145,10 @@ async function pipInstall(
     stdio: ["ignore", "pipe", "pipe"],
     signal,
   });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.on("data", (chunk: Buffer) => {
-      output = (output + chunk.toString()).slice(-keptOutput);
-    });
+  const output = new BoundedOutput(keptOutput, "end").follow(child.stdout).follow(child.stderr);
   const code = await new Promise<number | null>((done, reject) => {
     child.once("error", reject);
     child.once("close", done);
   });
-  if (code !== 0) throw new Error(`pip ended with ${code}: ${output.trim()}`);
+  if (code !== 0) throw new Error(`pip ended with ${code}: ${output.toString().trim()}`);
 }

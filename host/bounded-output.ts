@@ -2,6 +2,8 @@
  * Keeps `limit` bytes of a stream, its first or its last ones, and counts the rest: what a command prints is untrusted and
  * may be endless.
  */
+import type { Readable } from "node:stream";
+
 export class BoundedOutput {
   readonly #limit: number;
   readonly #keep: "start" | "end";
@@ -21,6 +23,12 @@ export class BoundedOutput {
     this.#lost += chunk.length - room;
     // Not at every chunk: twice the memory buys that each byte is moved once, however small the pieces are.
     if (this.#held > 2 * this.#limit) this.#cut();
+  }
+
+  /** Keeps what a stream brings. One that breaks has said all that it will: the end of its process tells why. */
+  follow(stream: Readable | null): this {
+    stream?.on("data", (chunk: Buffer) => this.push(chunk)).on("error", () => {});
+    return this;
   }
 
   get dropped(): number {

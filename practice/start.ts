@@ -11,6 +11,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../errors.ts";
+import { BoundedOutput } from "../host/bounded-output.ts";
 import { readJson } from "../schema/read-json.ts";
 
 /** It takes a fraction of a second; a machine that needs longer than this is not going to run it. */
@@ -81,11 +82,8 @@ function environment(): NodeJS.ProcessEnv {
 }
 
 function tailOf(child: ChildProcess): () => string {
-  let tail = "";
-  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    tail = (tail + text).slice(-stderrKept);
-  });
-  return () => tail;
+  const tail = new BoundedOutput(stderrKept, "end").follow(child.stderr);
+  return () => tail.toString();
 }
 
 async function readyLine(child: ChildProcess, stderr: () => string, signal: AbortSignal | undefined): Promise<z.infer<typeof Ready>> {

@@ -20,6 +20,14 @@ export const Limits = z.strictObject({
   cpus: z.number().positive().default(1),
   pids: z.number().int().positive().default(512),
   disk_mb: z.number().int().positive().default(2048).describe("writable space of the sandbox in MiB"),
+  work_files: z
+    .number()
+    .int()
+    .positive()
+    .max(1_000_000)
+    .optional()
+    .describe("files that the work may hold, and twice as many paths; left out: 100 000"),
+  work_mb: z.number().int().positive().optional().describe("size of the work's files in MiB, at most `disk_mb`; left out: 1024"),
   output_bytes: z.number().int().positive().default(4_000_000).describe("bytes kept of what a command prints"),
 });
 export type Limits = z.infer<typeof Limits>;

@@ -9,6 +9,7 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../errors.ts";
+import { BoundedOutput } from "../host/bounded-output.ts";
 import { cached } from "../host/cache-folder.ts";
 import { temporary } from "../host/temporary-folder.ts";
 import { readTarball } from "./made/read-tarball.ts";
@@ -76,10 +77,7 @@ async function npm(args: string[], cwd: string, { signal }: Pick<LoadOptions, "s
   });
   const { promise, resolve, reject } = Promise.withResolvers<number | null>();
   child.once("error", reject).once("close", resolve);
-  let errors = "";
-  child.stderr.on("data", (chunk: Buffer) => {
-    errors = (errors + chunk).slice(-2_000);
-  });
+  const errors = new BoundedOutput(2_000, "end").follow(child.stderr);
   const code = await promise.catch((error: unknown) => {
     throw new AlidadeError(
       "pack_failed",
@@ -87,7 +85,7 @@ async function npm(args: string[], cwd: string, { signal }: Pick<LoadOptions, "s
       { cause: error },
     );
   });
-  if (code !== 0) throw new AlidadeError("pack_failed", `npm ${args.join(" ")} ended with ${code}: ${errors.trim()}`);
+  if (code !== 0) throw new AlidadeError("pack_failed", `npm ${args.join(" ")} ended with ${code}: ${errors.toString().trim()}`);
 }
 
 async function unpack(tarball: Buffer, folder: string): Promise<void> {

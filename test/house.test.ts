@@ -69,7 +69,7 @@ test("the linter refuses cycles", async () => {
 test("dockerode is imported in sandboxes only, vendor SDKs in engines only, tests aside", async () => {
   const homes: Record<string, RegExp> = {
     dockerode: /^sandboxes\//,
-    "tar-stream": /^(files|sandboxes|tasks|harnesses)\//,
+    "tar-stream": /^files\//,
     openai: /^engines\//,
     "@anthropic-ai/sdk": /^engines\//,
     "@google/genai": /^engines\//,
@@ -86,6 +86,38 @@ test("dockerode is imported in sandboxes only, vendor SDKs in engines only, test
 test("an image is asked for by `imageAt` alone, which lets nothing but a name into the request's path", async () => {
   for (const path of production)
     if (path !== "sandboxes/images/image-at.ts") assert.doesNotMatch(await readFile(join(root, path), "utf8"), /\bgetImage\(/, path);
+});
+
+/** Forms that leave a stream's error without a listener, which ends the process, and the files that may have them. */
+const bareStreams: [what: RegExp, instead: string, allowed: string[]][] = [
+  [
+    /\.pipe\((?!z\.)/,
+    "pipeline of node:stream/promises",
+    // Runs inside the sandbox and listens itself; hands a child's own output to the terminal.
+    ["sandboxes/door/forwarder.ts", "commands/record.ts"],
+  ],
+  [
+    /\.on\("data"/,
+    "BoundedOutput.follow, for await or pipeline",
+    // Each listens for errors beside it.
+    [
+      "host/bounded-output.ts",
+      "sandboxes/door/forwarder.ts",
+      "sandboxes/engines/ssh-connection.ts",
+      "sandboxes/network/forward-proxy.ts",
+      "tasks/made/run-git.ts",
+      "graders/runners/line-thread.ts",
+      "graders/runners/tape-runner.ts",
+    ],
+  ],
+  [/from "tar-stream"/, "packTar and readTar", ["files/read-tar.ts"]],
+];
+
+test("streams are read and written in ways that hand on their errors", () => {
+  for (const [what, instead, allowed] of bareStreams) {
+    const found = production.filter((path) => !path.startsWith("bench/") && what.test(readFileSync(join(root, path), "utf8")));
+    assert.deepEqual(found.sort(), [...allowed].sort(), `use ${instead} in the place of ${what}`);
+  }
 });
 
 test("production code imports only what is in dependencies", async () => {

@@ -1,54 +1,50 @@
 /** Files in and out of a container, as archives that the engine packs and unpacks: nothing inside is executed for it. */
 import { posix } from "node:path";
-import { PassThrough, Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import type Docker from "dockerode";
-import { extract, type Pack, pack } from "tar-stream";
 import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
 import { checkedPath, FileCollector, longestPath } from "../../files/file-collector.ts";
 import type { TreeFile } from "../../files/file-tree.ts";
-import { foldersAbove } from "../../files/file-tree.ts";
+import { foldersAbove, plainMode } from "../../files/file-tree.ts";
+import { packTar, type TarEntry } from "../../files/pack-tar.ts";
+import { readTar } from "../../files/read-tar.ts";
 import { statusOf } from "./client.ts";
 
 /** Writes below `folder`; folders that are missing below `place`, which holds it, are made. All of it is the user's. */
 export async function putFiles(container: Docker.Container, place: string, folder: string, files: TreeFile[], user: number): Promise<void> {
-  const archive = pack();
-  const below = posix.relative(place, folder);
-  const owned = { uid: user, gid: user };
-  const folders = new Set<string>();
-  const filled = (async () => {
-    for (const file of files) {
-      const name = posix.join(below, checkedPath(file.path));
-      for (const parent of foldersAbove(name)) {
-        if (folders.has(parent)) continue;
-        folders.add(parent);
-        archive.entry({ name: `${parent}/`, type: "directory", mode: 0o755, ...owned });
-      }
-      await new Promise<void>((resolve, reject) => {
-        const mode = (file.mode & 0o111) === 0 ? 0o644 : 0o755;
-        archive.entry({ name, type: "file", mode, size: file.content.length, ...owned }, file.content, (error) =>
-          error ? reject(error) : resolve(),
-        );
-      });
-    }
-    archive.finalize();
-  })();
-  await putArchive(container, place, archive, filled, folder);
+  await putArchive(container, place, entriesOf(files, posix.relative(place, folder), user), folder);
 }
 
-/** Sends an archive while it is filled. A filling that fails ends the request, which the engine would wait for for ever. */
-export async function putArchive(container: Docker.Container, place: string, archive: Pack, filled: Promise<void>, folder: string) {
-  const failed = new AbortController();
-  filled.catch((error: unknown) => {
-    failed.abort(error);
-    archive.destroy();
-  });
+function* entriesOf(files: TreeFile[], below: string, user: number): Generator<TarEntry> {
+  const folders = new Set<string>();
+  const whose = { owner: { uid: user, gid: user }, mtime: new Date() };
+  for (const { path, mode, content } of files) {
+    const name = posix.join(below, checkedPath(path));
+    for (const parent of foldersAbove(name)) {
+      if (folders.has(parent)) continue;
+      folders.add(parent);
+      yield { ...whose, name: `${parent}/`, type: "directory", mode: 0o755 };
+    }
+    yield { ...whose, name, type: "file", mode: plainMode(mode), size: content.length, content };
+  }
+}
+
+/** Has the engine unpack entries below `place`. What fails while they are made is thrown, and ends the request. */
+export async function putArchive(
+  container: Docker.Container,
+  place: string,
+  entries: AsyncIterable<TarEntry> | Iterable<TarEntry>,
+  folder: string,
+): Promise<void> {
+  const archive = Readable.from(packTar(entries), { objectMode: false });
   try {
-    const source = Readable.from(archive);
-    source.on("error", () => {}); // thrown by `filled`
-    await Promise.all([filled, container.putArchive(source, { path: place, abortSignal: failed.signal } as { path: string })]);
+    await container.putArchive(archive, { path: place });
   } catch (error) {
-    throw writeError(failed.signal.aborted ? failed.signal.reason : error, folder);
+    throw writeError(error, folder);
+  } finally {
+    // An engine that refuses has not read all.
+    archive.destroy();
   }
 }
 
@@ -90,34 +86,20 @@ export async function getFiles(
     if (statusOf(error) === 404) throw new AlidadeError("not_found", `There is no folder ${folder} in the sandbox.`, { cause: error });
     throw goneOr(error, `Reading files below ${folder}: `);
   });
-  const archive = extract();
-  // A small pipe between, so that leaving early destroys the source and with it the engine's work.
-  const feeding = pipeline(source as Readable, new PassThrough(), archive);
-  feeding.catch(() => {}); // the loop below reports it
   try {
-    for await (const entry of archive) {
-      const path = posix.normalize(entry.header.name).replace(/\/$/, "");
-      const { type, size = 0, mode = 0, linkname } = entry.header;
+    for await (const { header, content } of readTar(source as Readable)) {
+      const path = posix.normalize(header.name).replace(/\/$/, "");
+      const { type, size = 0, mode = 0, linkname } = header;
       if (mayBeCut) assertNotCut(path, folder);
       const isWanted = path === "." || collector.meets(path);
       if (type === "link" && isWanted) collector.addLink(path, posix.normalize(linkname ?? ""));
-      else if (type === "file" && isWanted && collector.wants(path, size))
-        collector.add(path, await content(entry as unknown as AsyncIterable<Buffer>), mode);
+      else if (type === "file" && isWanted && collector.wants(path, size)) collector.add(path, await buffer(content), mode);
       else collector.passes(path, size);
-      entry.resume();
     }
-    await feeding;
   } catch (error) {
-    (source as Readable).destroy();
     throw goneOr(error, `Reading files below ${folder}: `);
   }
   return collector.files();
-}
-
-async function content(entry: AsyncIterable<Buffer>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of entry) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 export function readError(error: unknown, folder: string): AlidadeError {

@@ -94,6 +94,8 @@ export async function attach(
       AttachStderr: true,
     });
     const stream = await exec.start({ hijack: true, stdin });
+    // Its reader sees a torn stream end; a command that does not read its input is no fault.
+    stream.on("error", () => {});
     return { exec, stream };
   } catch (error) {
     // 409: not running, or paused. 404: removed. Podman answers 500 for one that does not run; other errors quote the command.
@@ -110,10 +112,7 @@ async function start(docker: Docker, containerId: string, command: Command): Pro
   const leave = await engineWork(docker).enter(command.signal);
   try {
     const attached = await attach(docker, containerId, command, command.stdin !== undefined);
-    if (command.stdin !== undefined) {
-      attached.stream.on("error", () => {}); // a command that does not read its input is no fault
-      attached.stream.end(command.stdin);
-    }
+    if (command.stdin !== undefined) attached.stream.end(command.stdin);
     const quiet = setTimeout(leave, startMs);
     attached.stream.once("readable", () => {
       clearTimeout(quiet);

@@ -1,11 +1,10 @@
 /** Makes and starts a container whose layer is held to its disk, by its own file system where that can be. */
 import { posix } from "node:path";
-import { Readable } from "node:stream";
 import type Docker from "dockerode";
-import { pack } from "tar-stream";
 import type { Limits } from "../../schema/task.ts";
 import { engineWork } from "./client.ts";
 import { localPid } from "./container-door.ts";
+import { putArchive } from "./container-files.ts";
 import { engineTraits } from "./engine-traits.ts";
 import { capLayer, isCapped, type MissingFolder } from "./layer/capped-layer.ts";
 import { makeContainer } from "./make-container.ts";
@@ -42,8 +41,6 @@ async function openRoot(container: Docker.Container): Promise<void> {
 }
 
 export async function makeFolder(container: Docker.Container, path: string, user: number): Promise<void> {
-  const archive = pack();
-  archive.entry({ name: `${path.slice(1)}/`, type: "directory", mode: 0o755, uid: user, gid: user });
-  archive.finalize();
-  await container.putArchive(Readable.from(archive), { path: "/" });
+  const owner = { uid: user, gid: user };
+  await putArchive(container, "/", [{ name: `${path.slice(1)}/`, type: "directory", mode: 0o755, owner, mtime: new Date() }], path);
 }

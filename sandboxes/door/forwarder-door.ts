@@ -68,7 +68,7 @@ export class ForwarderDoor implements Door {
     const attached = await this.#startProcess([...argv, String(this.#port)], env, this.#closed.signal);
     const { stream } = attached;
     this.#stream = stream;
-    stream.on("error", () => {});
+    stream.on("error", () => {}); // its end says it too
     const ready = Promise.withResolvers<void>();
     const complaints = new BoundedOutput(2_000);
     const multiplexer = new Multiplexer(stream, { onReady: ready.resolve, onStream: this.#onConnection });

@@ -59,8 +59,7 @@ function listenIn(pid: number, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
     const enter = ["-t", String(pid), "-n", process.execPath, "-e", listenAndHandOver, String(port)];
     const child = spawn("nsenter", enter, { stdio: ["ignore", "ignore", "pipe", "ipc"], env: { PATH: process.env.PATH }, timeout: openMs });
-    const problems = new BoundedOutput(2_000);
-    child.stderr?.on("data", (chunk: Buffer) => problems.push(chunk));
+    const problems = new BoundedOutput(2_000).follow(child.stderr);
     child.once("message", (_message, server) => {
       const listening = server as Server & { allowHalfOpen: boolean };
       // As an HTTP server of our own would have it: a client that has only finished sending is still answered.

@@ -3,54 +3,39 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { lstat, readdir, readlink } from "node:fs/promises";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
-import { type Pack, pack } from "tar-stream";
+import { packTar, type TarEntry } from "../../files/pack-tar.ts";
 
 /** A time that no file of ours has: a folder with it was unpacked to its end, for folders get their times last. */
 export const wholeSince = new Date(1_000_000_000_000);
 
 /** Hex sha-256 over paths, types, owners, modes, times, links and contents; and the bytes of the archive. */
 export async function hashFolder(folder: string): Promise<{ hash: string; bytes: number }> {
-  const archive = pack();
   const hash = createHash("sha256");
   let bytes = 0;
-  const filled = fillFrom(archive, folder, "");
-  const read = async () => {
-    for await (const chunk of archive as AsyncIterable<Buffer>) {
-      hash.update(chunk);
-      bytes += chunk.length;
-    }
-  };
-  await Promise.all([filled, read()]);
+  for await (const chunk of packTar(folderEntries(folder, ""))) {
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
   return { hash: hash.digest("hex"), bytes };
 }
 
-/** Fills the archive with all that is in the folder, below `inside`; sockets, pipes and devices are left out. */
-export async function fillFrom(archive: Pack, folder: string, inside: string): Promise<void> {
-  try {
-    await addFolder(archive, folder, inside);
-    const { uid, gid, mode } = await lstat(folder);
-    archive.entry({ uid, gid, name: `${inside}/`, type: "directory", mode: mode & 0o777, mtime: wholeSince });
-    archive.finalize();
-  } catch (error) {
-    archive.destroy(error as Error);
-    throw error;
-  }
+/** All that is in the folder, below `inside`; sockets, pipes and devices are left out. */
+export async function* folderEntries(folder: string, inside: string): AsyncGenerator<TarEntry> {
+  yield* entriesIn(folder, inside);
+  const { uid, gid, mode } = await lstat(folder);
+  yield { name: `${inside}/`, type: "directory", mode: mode & 0o777, owner: { uid, gid }, mtime: wholeSince };
 }
 
-async function addFolder(archive: Pack, folder: string, inside: string): Promise<void> {
+async function* entriesIn(folder: string, inside: string): AsyncGenerator<TarEntry> {
   for (const name of (await readdir(folder)).sort()) {
     const [from, to] = [join(folder, name), `${inside}/${name}`];
     const found = await lstat(from);
     const { uid, gid, mtime, size } = found;
-    const header = { uid, gid, mtime, name: to, mode: found.mode & 0o777 };
+    const header = { name: to, mode: found.mode & 0o777, owner: { uid, gid }, mtime };
     if (found.isDirectory()) {
-      archive.entry({ ...header, name: `${to}/`, type: "directory" });
-      await addFolder(archive, from, to);
-    } else if (found.isSymbolicLink()) archive.entry({ ...header, type: "symlink", linkname: await readlink(from) });
-    else if (found.isFile()) {
-      const entry = archive.entry({ ...header, type: "file", size });
-      await pipeline(createReadStream(from), entry);
-    }
+      yield { ...header, name: `${to}/`, type: "directory" };
+      yield* entriesIn(from, to);
+    } else if (found.isSymbolicLink()) yield { ...header, type: "symlink", linkname: await readlink(from) };
+    else if (found.isFile()) yield { ...header, type: "file", size, content: createReadStream(from) };
   }
 }

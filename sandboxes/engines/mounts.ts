@@ -6,7 +6,6 @@ import { access } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { pack } from "tar-stream";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { hostId } from "../../host/owner.ts";
 import { reasonToRemove } from "../../host/reap.ts";
@@ -18,7 +17,7 @@ import { engineTraits } from "../docker/engine-traits.ts";
 import { pathStat } from "../docker/path-stat.ts";
 import { noteUse } from "../images/image-uses.ts";
 import { unstarted } from "../images/unstarted.ts";
-import { fillFrom, hashFolder, wholeSince } from "./folder-archive.ts";
+import { folderEntries, hashFolder, wholeSince } from "./folder-archive.ts";
 
 export type FoldersInside = {
   /** Path inside -> folder on this machine. */
@@ -167,9 +166,8 @@ async function removeAbandoned(docker: Docker, name: string): Promise<void> {
 }
 
 async function fill(container: Docker.Container, { name, folder }: Filling): Promise<void> {
-  const archive = pack();
   try {
-    await putArchive(container, "/", archive, fillFrom(archive, folder, place.slice(1)), place);
+    await putArchive(container, "/", folderEntries(folder, place.slice(1)), place);
   } catch (error) {
     throw asAlidadeError(error, "sandbox_unavailable", `The volume ${name} could not be filled with ${folder}: `);
   }

@@ -19,12 +19,12 @@ export function sshConnection({ username, hostname, port }: URL): Duplex {
     const leave = await logins.enter();
     const ssh = spawn("ssh", argv);
     child = ssh;
-    ssh.stderr.on("data", (chunk: Buffer) => complaints.push(chunk));
+    complaints.follow(ssh.stderr);
     ssh.stdout.on("data", (chunk: Buffer) => {
       leave();
       if (!stream.push(chunk)) ssh.stdout.pause();
     });
-    ssh.stdin.on("error", () => {}); // told by the end of the process
+    for (const pipe of [ssh.stdin, ssh.stdout]) pipe.on("error", () => {}); // told by the end of the process
     ssh.once("error", (error: NodeJS.ErrnoException) =>
       stream.destroy(error.code === "ENOENT" ? new Error("the program ssh is not on the path") : error),
     );

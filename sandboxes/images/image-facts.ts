@@ -1,12 +1,12 @@
 /** What we must know of an image before and after running it; read from its files, without starting anything of it. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, posix } from "node:path";
-import { PassThrough, type Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import type { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import type Docker from "dockerode";
-import { extract } from "tar-stream";
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { readTar } from "../../files/read-tar.ts";
 import { cached } from "../../host/cache-folder.ts";
 import { Healthcheck } from "../../schema/environment/healthcheck.ts";
 import { readJson } from "../../schema/read-json.ts";
@@ -160,20 +160,10 @@ async function readOne(container: Docker.Container, path: string, links = 5): Pr
     throw error;
   });
   if (stream === null) return null;
-  const archive = extract();
-  // Leaving early destroys the source too, which would else hold its connection and this process.
-  const feeding = pipeline(stream as Readable, new PassThrough(), archive);
-  feeding.catch(() => {}); // thrown by the loop below
-  for await (const entry of archive) {
-    const { type, size = 0, linkname } = entry.header;
-    if (type === "symlink" && linkname && links > 0) {
-      entry.resume();
-      return readOne(container, posix.resolve(posix.dirname(path), linkname), links - 1);
-    }
-    if (type !== "file" || size > maxFileBytes) return null;
-    const chunks: Buffer[] = [];
-    for await (const chunk of entry as unknown as AsyncIterable<Buffer>) chunks.push(chunk);
-    return Buffer.concat(chunks);
+  for await (const { header, content } of readTar(stream as Readable)) {
+    const { type, size = 0, linkname } = header;
+    if (type === "symlink" && linkname && links > 0) return readOne(container, posix.resolve(posix.dirname(path), linkname), links - 1);
+    return type === "file" && size <= maxFileBytes ? await buffer(content) : null;
   }
   return null;
 }

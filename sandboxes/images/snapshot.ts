@@ -5,10 +5,10 @@
  */
 import { randomBytes } from "node:crypto";
 import { addAbortSignal, type Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import type Docker from "dockerode";
-import { extract, type Header, type Pack, pack } from "tar-stream";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import type { TarEntry } from "../../files/pack-tar.ts";
+import { readTar } from "../../files/read-tar.ts";
 import { engineWork, isNotFound } from "../docker/client.ts";
 import type { MemoryPlace } from "../docker/container.ts";
 import { assertNotCut, putArchive } from "../docker/container-files.ts";
@@ -94,25 +94,20 @@ async function copyFolder(
   const archive = addAbortSignal(signal, (await from.getArchive({ path: `${folder}/.` })) as Readable);
   try {
     if (user === null) return void (await to.putArchive(archive, { path: folder, abortSignal: signal } as { path: string }));
-    const owned = pack();
-    await putArchive(to, folder, owned, giveTo(archive, owned, user, folder), folder);
+    await putArchive(to, folder, ownedBy(user, archive, folder), folder);
   } finally {
     // The engine would go on packing for a reader that is gone.
     archive.destroy();
   }
 }
 
-async function giveTo(archive: Readable, owned: Pack, user: number, folder: string): Promise<void> {
-  const entries = extract();
-  const feeding = pipeline(archive, entries);
-  feeding.catch(() => {}); // thrown by the loop below
-  for await (const entry of entries) {
-    assertNotCut(entry.header.name, folder);
-    const header = { ...entry.header, uid: user, gid: user, pax: null } as Header;
-    if (header.type === "file") await pipeline(entry as unknown as Readable, owned.entry(header));
-    else owned.entry(header);
-    entry.resume();
+/** What is no file, folder or link is left out: a memory file system keeps no devices, and pipes and sockets have no content. */
+async function* ownedBy(user: number, archive: Readable, folder: string): AsyncGenerator<TarEntry> {
+  const owner = { uid: user, gid: user };
+  for await (const { header, content } of readTar(archive)) {
+    const { name, type, mode = 0, mtime = new Date(0), size = 0, linkname } = header;
+    assertNotCut(name, folder);
+    if (type === "file") yield { name, type, mode, owner, mtime, size, content };
+    else if (type === "directory" || type === "symlink" || type === "link") yield { name, type, mode, owner, mtime, linkname };
   }
-  await feeding;
-  owned.finalize();
 }

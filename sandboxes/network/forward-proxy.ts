@@ -122,6 +122,7 @@ export class ForwardProxy implements AsyncDisposable {
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on("error", () => {}); // its client has left
     const connection = this.#open.get(request.socket);
     if (connection === undefined || !arrived(connection)) return;
     response.shouldKeepAlive = false;

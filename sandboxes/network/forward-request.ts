@@ -47,7 +47,8 @@ export async function forwardRequest(
     maxHeaderSize: maxAnswerHeaderBytes,
     headers: [...endToEnd(request.rawHeaders), ...(isChunked ? ["transfer-encoding", "chunked"] : [])],
   });
-  const answered = new Promise<IncomingMessage>((resolve, reject) => outgoing.once("response", resolve).once("error", reject));
+  // A server may fail more than once: what comes after the first failure changes nothing.
+  const answered = new Promise<IncomingMessage>((resolve, reject) => outgoing.once("response", resolve).on("error", reject));
   answered.catch(() => {}); // awaited below
   const sent = pipeline(request, meter.stage(), outgoing).catch((error: unknown) => {
     // A server may answer before it has read all, and close.

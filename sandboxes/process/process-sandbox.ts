@@ -11,7 +11,7 @@ import { basename, dirname, join, posix, relative } from "node:path";
 import type { Duplex } from "node:stream";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { checkedPath, FileCollector } from "../../files/file-collector.ts";
-import { isBelow, type TreeFile } from "../../files/file-tree.ts";
+import { isBelow, plainMode, type TreeFile } from "../../files/file-tree.ts";
 import { goneEntries } from "../../files/gone-entries.ts";
 import type { LayerEntry } from "../../files/layer.ts";
 import { LayerBounds } from "../../files/layer-bounds.ts";
@@ -79,11 +79,9 @@ export class ProcessSandbox implements Sandbox {
     const mark = `${treeVariable}=${this.id}.${this.#commands}.`;
     const started = performance.now();
     const limit = options.max_output_bytes ?? this.#spec.limits.output_bytes;
-    const stdout = new BoundedOutput(limit, options.keep_output);
-    const stderr = new BoundedOutput(limit, options.keep_output);
     const child = this.#spawn(argv, options, mark);
-    child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
-    child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
+    const stdout = new BoundedOutput(limit, options.keep_output).follow(child.stdout);
+    const stderr = new BoundedOutput(limit, options.keep_output).follow(child.stderr);
     const end = exitOf(child);
     const why = await commandEnd(end, options);
     if (why !== "ended") {
@@ -134,8 +132,9 @@ export class ProcessSandbox implements Sandbox {
       try {
         await this.#makeFolder(dirname(target));
         await rm(target, { force: true }); // never through a link that stands there
-        await using handle = await open(target, "wx", (file.mode & 0o111) === 0 ? 0o644 : 0o755);
+        await using handle = await open(target, "wx", 0o600);
         await handle.writeFile(file.content);
+        await handle.chmod(plainMode(file.mode)); // whatever this user's umask is
       } catch (error) {
         // Also of a full disk: it is the machine's, and others fill it too.
         throw asAlidadeError(error, "sandbox_error", `Writing ${file.path} below ${folder}: `);
@@ -171,7 +170,8 @@ export class ProcessSandbox implements Sandbox {
 
   async *changes(paths: string[], options: ChangesOptions = {}): AsyncGenerator<LayerEntry> {
     const hidden = [...Object.keys(this.#spec.mounts), "/tmp", ...(paths.includes("/") ? ["/home/agent"] : [])];
-    const query = { bounds: new LayerBounds(options), signal: options.signal };
+    const disk = this.#spec.limits.disk_mb * 1024 ** 2;
+    const query = { bounds: new LayerBounds({ ...options, disk }), signal: options.signal };
     const met = new Set<string>();
     try {
       for (const asked of paths.map((path) => posix.resolve("/", path))) {

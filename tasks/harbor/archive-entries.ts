@@ -1,9 +1,9 @@
 /** What is in a tar or a zip, one entry after the other. */
 import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
+import { buffer } from "node:stream/consumers";
 import { crc32, createGunzip } from "node:zlib";
-import { extract } from "tar-stream";
 import { type Entry, openPromise } from "yauzl";
+import { readTar } from "../../files/read-tar.ts";
 
 export type ArchivedEntry = {
   name: string;
@@ -30,19 +30,9 @@ export function archiveReader(path: string): ArchiveReader | null {
 }
 
 async function* tarEntries(file: string, isPacked: boolean): AsyncGenerator<ArchivedEntry> {
-  const archive = extract();
-  const source = createReadStream(file);
-  const feeding = isPacked ? pipeline(source, createGunzip(), archive) : pipeline(source, archive);
-  feeding.catch(() => {}); // the loop below reports it
-  try {
-    for await (const entry of archive) {
-      const { name, type, size = 0, mode = 0 } = entry.header;
-      yield { name, type: type ?? "file", size, isExecutable: isExecutable(mode), content: () => bytesOf(entry) };
-      entry.resume();
-    }
-    await feeding;
-  } finally {
-    source.destroy();
+  for await (const { header, content } of readTar(createReadStream(file), isPacked ? createGunzip() : undefined)) {
+    const { name, type, size = 0, mode = 0 } = header;
+    yield { name, type: type ?? "file", size, isExecutable: isExecutable(mode), content: () => buffer(content) };
   }
 }
 
@@ -51,7 +41,7 @@ async function* zipEntries(file: string): AsyncGenerator<ArchivedEntry> {
   const archive = await openPromise(file);
   for await (const entry of archive.eachEntry()) {
     const content = async () => {
-      const bytes = await bytesOf(await archive.openReadStreamPromise(entry));
+      const bytes = await buffer(await archive.openReadStreamPromise(entry));
       if (crc32(bytes) !== entry.crc32) throw new Error(`${entry.fileName} is damaged`);
       return bytes;
     };
@@ -61,12 +51,6 @@ async function* zipEntries(file: string): AsyncGenerator<ArchivedEntry> {
 }
 
 const isExecutable = (mode: number): boolean => (mode & 0o111) !== 0;
-
-async function bytesOf(stream: AsyncIterable<unknown>): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
-}
 
 /** Mode and kind of file stand in the upper half where a Unix made the archive (PKWARE's APPNOTE 4.4.2 and 4.4.15); else 0. */
 function unixMode({ versionMadeBy, externalFileAttributes }: Entry): number {

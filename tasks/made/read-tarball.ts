@@ -1,33 +1,28 @@
 /** A published package, packed by tar and gzip: its regular files in memory, bounded, without the outer folder. */
 import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 import { createGunzip } from "node:zlib";
-import { extract } from "tar-stream";
 import { AlidadeError } from "../../errors.ts";
-import { insidePath, type TreeFile } from "../../files/file-tree.ts";
+import { insidePath, plainMode, type TreeFile } from "../../files/file-tree.ts";
+import { readTar } from "../../files/read-tar.ts";
 
 /** Packages that tasks are made from are small; a larger one is a mistake or an attack. */
 const bounds = { files: 5_000, entries: 50_000, bytes: 100 * 1024 * 1024 };
 
 /** Links and what leads outside are left out; of two files at one path the last one counts. Throws `task_invalid`. */
 export async function readTarball(tarball: Buffer): Promise<TreeFile[]> {
-  const entries = Readable.from([tarball])
-    .pipe(createGunzip())
-    .on("error", (error) => entries.destroy(error))
-    .pipe(extract());
   const files = new Map<string, TreeFile>();
   let [count, bytes] = [0, 0];
-  for await (const entry of entries) {
-    const { name, type, size = 0, mode = 0 } = entry.header;
+  for await (const { header, content } of readTar(Readable.from([tarball]), createGunzip())) {
+    const { name, type, size = 0, mode = 0 } = header;
     const path = insidePath(name.split("/").slice(1).join("/"));
     count++;
     if (count > bounds.entries) throw tooLarge();
     if (type === "file" && path !== null) {
       bytes += size;
       if (files.size >= bounds.files || bytes > bounds.bytes) throw tooLarge();
-      const chunks: Buffer[] = [];
-      for await (const chunk of entry) chunks.push(chunk as Buffer);
-      files.set(path, { path, content: Buffer.concat(chunks), mode: mode & 0o111 ? 0o755 : 0o644 });
-    } else entry.resume();
+      files.set(path, { path, content: await buffer(content), mode: plainMode(mode) });
+    }
   }
   return [...files.values()];
 }

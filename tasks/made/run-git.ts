@@ -1,7 +1,6 @@
 /** Git on repositories of strangers: their hooks, filters and configuration run nothing, and what is printed is bounded. */
 import { spawn } from "node:child_process";
 import { devNull } from "node:os";
-import { Readable } from "node:stream";
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { BoundedOutput } from "../../host/bounded-output.ts";
 
@@ -52,14 +51,14 @@ export async function runGit(
   const { promise: ended, resolve, reject } = Promise.withResolvers<number | null>();
   child.once("error", reject).once("close", resolve);
   const [printed, errors] = [new BoundedOutput(most_bytes), new BoundedOutput(errorBytes, "end")];
-  child.stdout.on("data", (chunk: Buffer) => {
-    printed.push(chunk);
+  printed.follow(child.stdout);
+  child.stdout.on("data", () => {
     if (printed.dropped > 0) child.kill("SIGKILL");
   });
-  child.stderr.on("data", (chunk: Buffer) => errors.push(chunk));
+  errors.follow(child.stderr);
   // A git that ended early reads no more: how it ended says why.
   child.stdin.on("error", () => undefined);
-  Readable.from([stdin]).pipe(child.stdin);
+  child.stdin.end(stdin);
   const code = await ended.catch((error: unknown) => {
     signal.throwIfAborted();
     throw new AlidadeError("not_found", `git could not be run (${messageOf(error)}): install it, version 2.39.4 or later`, {

@@ -62,6 +62,7 @@ for (const backend of backends)
         { path: "delivered/kept", content: Buffer.from("kept"), mode: 0o644 },
         { path: "delivered/changed", content: Buffer.from("old"), mode: 0o644 },
         { path: "delivered/removed", content: Buffer.from("x"), mode: 0o644 },
+        { path: "delivered/private", content: Buffer.from("x"), mode: 0o644 },
       ]);
       const environment = { image, workdir: "/testbed", user, files };
       const task = Task.parse({
@@ -77,7 +78,7 @@ for (const backend of backends)
         await using sandbox = await deliveredSandbox(task, backend, owner, signal);
         if (!images) await says(sandbox, repository);
         await says(sandbox, agent);
-        await says(sandbox, "echo new > delivered/changed; rm delivered/removed");
+        await says(sandbox, "echo new > delivered/changed; rm delivered/removed; chmod 640 delivered/private");
         const left = await says(sandbox, manifest);
         await sandbox.freeze();
         const work = await takeWork(sandbox, task, delivered, kept.folder, signal);
@@ -91,6 +92,7 @@ for (const backend of backends)
       assert.deepEqual(reopened, work, "a kept work is opened again as it was taken out");
       const evidence = workEvidence(work, task);
       assert.deepEqual(evidence.modified.includes("delivered/changed"), true);
+      assert.deepEqual(evidence.modified.includes("delivered/private"), true, "its mode alone is another one");
       assert.deepEqual(evidence.deleted.includes("delivered/removed"), true);
       assert.equal(
         work.changes.some(({ path }) => path === "/testbed/delivered/kept"),
@@ -155,6 +157,8 @@ for (const backend of backends)
       ["n=$(printf 'n%.0s' {1..250}); for i in {1..20}; do mkdir $n && cd -P $n; done; echo > file", "output_too_large"],
       ["seq 1 210000 | xargs touch", "output_too_large"],
       ["truncate -s 3G hole", "output_too_large"],
+      ["seq 3000 | xargs touch; truncate -s 100G z", "output_too_large"],
+      ["seq 3000 | xargs touch; ln -s $'a\\xff' z", "output_unreadable"],
       ["printf x > $'\\xff\\xfe'", "output_unreadable"],
     ] as const) {
       await using sandbox = await deliveredSandbox(task, backend, owner, signal);

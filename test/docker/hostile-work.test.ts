@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { temporaryLayers } from "../../files/layer.ts";
 import { deliveredFiles, deliveredSandbox } from "../../graders/grade.ts";
-import { type Except, placeWork, takeWork } from "../../graders/work.ts";
+import { type Except, placeWork, takeWork, workEvidence } from "../../graders/work.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
 import { capLayer } from "../../sandboxes/docker/layer/capped-layer.ts";
@@ -17,22 +17,23 @@ import { unstarted } from "../../sandboxes/images/unstarted.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
 import { folderOf } from "../fakes/kept-work.ts";
+import { strayErrors } from "../fakes/machine/stray-errors.ts";
 import { need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 const owner = { run_id: "hostile-work", owner: await currentOwner() };
 const run = promisify(execFile);
 const limit = { timeout: 120_000 };
 
-async function taskOf(environment: Record<string, unknown>): Promise<Task> {
+async function taskOf(environment: Record<string, unknown>, more: Record<string, number> = {}): Promise<Task> {
   const image = await testImage(
     "hostile",
     "RUN mkdir -p /testbed/bin /testbed/pkg /opt/real && echo base > /testbed/pkg/check && echo base > /testbed/pkg/other && ln -s /opt/real /testbed/link\nENV PATH=/testbed/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
   );
   const files = await folderOf([{ path: "given/check", content: Buffer.from("base\n"), mode: 0o644 }]);
   const grader = { kind: "script", command: ["true"] };
-  const limits = { memory_mb: 256, disk_mb: 64 };
+  const limits = { memory_mb: 256, disk_mb: 64, ...more };
   return Task.parse({
     task_id: "hostile",
     instruction: "i",
@@ -52,10 +53,10 @@ async function says(sandbox: Sandbox, script: string): Promise<string> {
 async function after(
   script: string,
   look: string,
-  { except = {}, ...environment }: { except?: Except; work?: unknown } = {},
+  { except = {}, limits, ...environment }: { except?: Except; work?: unknown; limits?: Record<string, number> } = {},
   backend = docker,
 ) {
-  const task = await taskOf(environment);
+  const task = await taskOf(environment, limits);
   await using kept = await temporaryLayers();
   await using sandbox = await deliveredSandbox(task, backend, owner, signal);
   await says(sandbox, script);
@@ -130,6 +131,61 @@ test("docker: a hole beside a work in a memory file system is not read to its en
   // Podman packs the whole place, which is refused then.
   assert.ok(["work\n", "output_too_large"].includes(taken ?? ""), taken);
 });
+
+/** Both ways in which a layer is read. */
+const ways = [
+  ["overlay", docker, "docker"],
+  ["engine", dockerBackend({ layer: "engine" }), "docker-itself"],
+] as const;
+
+for (const [way, backend, needed] of ways) {
+  for (const [what, code, script] of [
+    ["more files than may be", "output_too_large", "seq 20050 | xargs touch"],
+    ["thousands of files, then a hole of 100 GB", "output_too_large", "seq 3000 | xargs touch; truncate -s 100G z"],
+    ["thousands of files, then a link whose target is no text", "output_unreadable", "seq 3000 | xargs touch; ln -s $'a\\xff' z"],
+    ["thousands of files, then a name that is no text", "output_unreadable", "seq 3000 | xargs touch; touch $'z\\xff'"],
+  ] as const)
+    test(`docker (${way}): ${what} end that work alone: its siblings are taken beside it`, limit, async (t) => {
+      if (!(await need(t, needed))) return;
+      const stray = strayErrors(t);
+      const task = await taskOf({}, { disk_mb: 128, work_files: 20_000 });
+      await using kept = await temporaryLayers();
+      const delivered = await deliveredFiles(task);
+      const take = async (script: string) => {
+        await using sandbox = await deliveredSandbox(task, backend, owner, signal);
+        await says(sandbox, script);
+        await sandbox.freeze();
+        return workEvidence(await takeWork(sandbox, task, delivered, kept.folder, signal), task).added;
+      };
+      const [hostile, sibling] = await Promise.allSettled([take(script), take("echo mine > mine")]);
+      assert.equal((hostile as PromiseRejectedResult).reason?.code, code);
+      assert.deepEqual((sibling as PromiseFulfilledResult<string[]>).value, ["mine"]);
+      assert.deepEqual(await stray(), []);
+    });
+
+  test(`docker (${way}): an install of tens of thousands of files is a work, by the default limits`, { timeout: 240_000 }, async (t) => {
+    if (!(await need(t, needed))) return;
+    const install = `for p in {1..300}; do mkdir -p node_modules/$p/lib/deep/er; ln -s ../$p node_modules/$p/self
+      for d in . lib lib/deep lib/deep/er; do (cd node_modules/$p/$d; seq 25 | xargs touch); echo "// $p" > node_modules/$p/$d/index.js; done; done`;
+    const look = "find node_modules -type f | wc -l; find node_modules -type l | wc -l; cat node_modules/300/lib/deep/er/index.js";
+    assert.equal(await after(install, look, { limits: { disk_mb: 512 } }, backend), "31200\n300\n// 300\n");
+  });
+
+  test(`docker (${way}): the mode of a delivered file that only its mode changed reaches the grader`, limit, async (t) => {
+    if (!(await need(t, needed))) return;
+    const task = await taskOf({});
+    const script = "chmod 640 given/check; chmod 4711 pkg/other; chmod 700 pkg";
+    assert.equal(
+      await after(script, "stat -c '%a %n' given/check pkg/other pkg", {}, backend),
+      "640 given/check\n4711 pkg/other\n700 pkg\n",
+    );
+    await using kept = await temporaryLayers();
+    await using sandbox = await deliveredSandbox(task, backend, owner, signal);
+    await sandbox.freeze();
+    const untouched = await takeWork(sandbox, task, await deliveredFiles(task), kept.folder, signal);
+    assert.equal(workEvidence(untouched, task).no_change, true);
+  });
+}
 
 test("docker: a layer that cannot be capped leaves no file behind", limit, async (t) => {
   if (!(await need(t, "engine-here"))) return;

@@ -8,14 +8,15 @@ import { AlidadeError, type ErrorCode } from "../../errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import { strayErrors } from "../fakes/machine/stray-errors.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
 
 /** A run in which the policy runs one command and says that it is done; with one retry, which none of these may take. */
-async function runOf(t: TestContext, command: string, backend?: SandboxBackend, more = "") {
+async function runOf(t: TestContext, command: string, backend?: SandboxBackend, more = "", limits: Record<string, number> = {}) {
   const place = await mkdtemp(join(tmpdir(), "alidade-left-behind-"));
   t.after(() => rm(place, { recursive: true }));
-  await writeTask(place, "small", more);
+  await writeTask(place, "small", more, limits);
   const path = join(place, "run");
   const reply: typeof solve = (request) => {
     const said = solve(request);
@@ -38,16 +39,29 @@ async function assertNoOutput(code: ErrorCode, { records, trajectories }: Awaite
 }
 
 for (const [title, code, command] of [
-  ["more files than can be graded", "output_too_large", "echo yes > done.txt; seq 20001 | xargs touch"],
-  ["more bytes than can be graded", "output_too_large", "echo yes > done.txt; truncate -s 300M large"],
+  ["more files than can be graded", "output_too_large", "echo yes > done.txt; seq 20050 | xargs touch"],
+  ["a hole after thousands of files", "output_too_large", "echo yes > done.txt; seq 3000 | xargs touch; truncate -s 100G z"],
   ["folders in one another that take minutes to read", "output_too_large", "echo yes > done.txt; mkdir -p $(printf 'd/%.0s' $(seq 1500))"],
   ["no workdir", "output_unreadable", 'rm -rf "$PWD"'],
   ["a link in the workdir's place", "output_unreadable", 'work="$PWD"; cd ..; mv "$work" moved; ln -s moved "$work"'],
-  ["a file whose name is no text", "output_unreadable", "echo yes > done.txt; touch \"$(printf 'a\\377')\""],
+  ["a file whose name is no text", "output_unreadable", "seq 3000 | xargs touch; touch \"$(printf 'z\\377')\""],
+  ["a link whose target is no text", "output_unreadable", "seq 3000 | xargs touch; ln -s \"$(printf 'a\\377')\" z"],
 ] as const)
   test(`${title} is no output: reward 0, trained, and not tried again`, { timeout: 60_000 }, async (t) => {
-    await assertNoOutput(code, await runOf(t, command));
+    const stray = strayErrors(t);
+    await assertNoOutput(code, await runOf(t, command, undefined, "", { work_files: 20_000 }));
+    assert.deepEqual(await stray(), []);
   });
+
+test("an install of tens of thousands of files is a work that is graded, by the default limits", { timeout: 300_000 }, async (t) => {
+  const install =
+    "for p in $(seq 300); do mkdir -p node_modules/$p/lib/deep; for d in . lib lib/deep; do (cd node_modules/$p/$d; seq 34 | xargs touch); done; done";
+  const { records } = await runOf(t, `${install}; echo yes > done.txt`, undefined, "", { agent_seconds: 200, grade_seconds: 200 });
+  assert.deepEqual(
+    records.map(({ verdict, error }) => [verdict?.reward, error]),
+    [[1, null]],
+  );
+});
 
 test("a policy that takes all of its sandbox's memory, so that the sandbox ends, has no output", { timeout: 60_000 }, async (t) => {
   const { backend } = await pickBackend("process", t.signal);

@@ -46,8 +46,7 @@ export async function runProgram(
   { input = "", signal }: { input?: string; signal: AbortSignal },
 ): Promise<void> {
   const child = spawn(program, options, { ...idsOf(user), env: environment, cwd: "/", signal, stdio: ["pipe", "ignore", "pipe"] });
-  const said = new BoundedOutput(mostBytes, "end");
-  child.stderr.on("data", (chunk: Buffer) => said.push(chunk));
+  const said = new BoundedOutput(mostBytes, "end").follow(child.stderr);
   child.stdin.on("error", () => undefined);
   child.stdin.end(input);
   const [code, end] = await once(child, "close").catch((error: Error) => {

@@ -1,14 +1,12 @@
 /** A container's layer in and out, from outside: nothing inside is executed for it. */
 import { posix } from "node:path";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import type Docker from "dockerode";
-import { pack } from "tar-stream";
 import { AlidadeError } from "../../../errors.ts";
 import { isBelow } from "../../../files/file-tree.ts";
 import { deletedEntry, goneEntries } from "../../../files/gone-entries.ts";
 import type { Change, LayerEntry } from "../../../files/layer.ts";
 import { LayerBounds } from "../../../files/layer-bounds.ts";
+import type { TarEntry } from "../../../files/pack-tar.ts";
 import type { ChangesOptions } from "../../sandbox.ts";
 import { putArchive, readError } from "../container-files.ts";
 import { engineTraits } from "../engine-traits.ts";
@@ -187,18 +185,16 @@ async function* readArchive(
 
 /** Puts entries at their paths. Owners are `user`'s where an entry names none. */
 export async function putLayer(container: Docker.Container, entries: AsyncIterable<LayerEntry>, user: number): Promise<void> {
-  const archive = pack();
-  const filled = (async () => {
-    for await (const entry of entries) {
-      const { path, type, mode, owner, mtime, size, target, content } = entry;
-      if (type === "deleted") continue;
-      const header = { name: path.slice(1), mode, ...(owner ?? { uid: user, gid: user }), mtime };
-      if (type === "folder") archive.entry({ ...header, name: `${header.name}/`, type: "directory" });
-      else if (type === "link") archive.entry({ ...header, type: "symlink", linkname: target ?? "" });
-      else if (type === "hardlink") archive.entry({ ...header, type: "link", linkname: (target ?? "").slice(1) });
-      else await pipeline(Readable.from(content ?? []), archive.entry({ ...header, type: "file", size }));
-    }
-    archive.finalize();
-  })();
-  await putArchive(container, "/", archive, filled, "/");
+  await putArchive(container, "/", tarEntries(entries, { uid: user, gid: user }), "/");
+}
+
+async function* tarEntries(entries: AsyncIterable<LayerEntry>, own: { uid: number; gid: number }): AsyncGenerator<TarEntry> {
+  for await (const { path, type, mode, owner, mtime, size, target, content } of entries) {
+    if (type === "deleted") continue;
+    const header = { name: path.slice(1), mode, owner: owner ?? own, mtime };
+    if (type === "folder") yield { ...header, name: `${header.name}/`, type: "directory" };
+    else if (type === "link") yield { ...header, type: "symlink", linkname: target };
+    else if (type === "hardlink") yield { ...header, type: "link", linkname: (target ?? "").slice(1) };
+    else yield { ...header, type: "file", size, content };
+  }
 }

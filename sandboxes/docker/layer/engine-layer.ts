@@ -1,10 +1,9 @@
 /** A container's layer as the engine tells it: its list of changes, and archives that it packs. */
 import { posix } from "node:path";
-import { addAbortSignal, PassThrough, type Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { addAbortSignal, type Readable } from "node:stream";
 import type Docker from "dockerode";
-import { extract } from "tar-stream";
 import type { LayerBounds } from "../../../files/layer-bounds.ts";
+import { readTar } from "../../../files/read-tar.ts";
 import { statusOf } from "../client.ts";
 import { assertNotCut } from "../container-files.ts";
 import { pathStat } from "../path-stat.ts";
@@ -50,26 +49,14 @@ async function* archive(
   })) as Readable | null;
   if (answer === null) return;
   if (signal) addAbortSignal(signal, answer);
-  const archive = extract();
-  // A small pipe between, so that leaving early destroys the source and with it the engine's work.
-  const feeding = pipeline(answer, new PassThrough(), archive);
-  feeding.catch(() => {}); // thrown by the loop below
-  try {
-    for await (const entry of archive) {
-      const { name, mode = 0, uid = 0, gid = 0, size = 0, mtime = new Date(0), linkname } = entry.header;
-      const path = posix.join(posix.dirname(from), name).replace(/(.)\/$/s, "$1");
-      const type = types.get(entry.header.type ?? "file") ?? null;
-      const target = type === "hardlink" ? posix.join(posix.dirname(from), linkname ?? "") : type === "link" ? (linkname ?? "") : null;
-      if (mayBeCut) assertNotCut(path, from);
-      if (!isPart(path)) bounds.passes(path, size, most);
-      const content = type === "file" ? (entry as unknown as AsyncIterable<Buffer>) : null;
-      yield { path, type, mode: mode & 0o7777, owner: { uid, gid }, mtime, size, target, content };
-      entry.resume();
-      if (!whole) return;
-    }
-    await feeding;
-  } finally {
-    answer.destroy();
-    archive.destroy();
+  for await (const { header, content } of readTar(answer)) {
+    const { name, mode = 0, uid = 0, gid = 0, size = 0, mtime = new Date(0), linkname } = header;
+    const path = posix.join(posix.dirname(from), name).replace(/(.)\/$/s, "$1");
+    const type = types.get(header.type ?? "file") ?? null;
+    const target = type === "hardlink" ? posix.join(posix.dirname(from), linkname ?? "") : type === "link" ? (linkname ?? "") : null;
+    if (mayBeCut) assertNotCut(path, from);
+    if (!isPart(path)) bounds.passes(path, size, most);
+    yield { path, type, mode: mode & 0o7777, owner: { uid, gid }, mtime, size, target, content: type === "file" ? content : null };
+    if (!whole) return;
   }
 }

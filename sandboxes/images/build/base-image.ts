@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import type Docker from "dockerode";
-import { pack } from "tar-stream";
 import { AlidadeError, asAlidadeError, messageOf } from "../../../errors.ts";
+import { packTar, type TarEntry } from "../../../files/pack-tar.ts";
 import { SharedWork } from "../../../host/shared-work.ts";
 import { dockerClient, perEngine } from "../../docker/client.ts";
 import type { PrepareOptions } from "../../sandbox.ts";
@@ -92,10 +92,11 @@ async function dockerBuild(docker: Docker, signal: AbortSignal, progress: (line:
     ...changes,
     "",
   ].join("\n");
-  const context = pack();
-  context.entry({ name: "Dockerfile" }, dockerfile);
-  context.finalize();
-  const output = await docker.buildImage(Readable.from(context), { t: baseImage, abortSignal: signal });
+  const content = Buffer.from(dockerfile);
+  const root = { uid: 0, gid: 0 };
+  const file: TarEntry = { name: "Dockerfile", type: "file", mode: 0o644, owner: root, mtime: new Date(), size: content.length, content };
+  const context = Readable.from(packTar([file]), { objectMode: false });
+  const output = await docker.buildImage(context, { t: baseImage, abortSignal: signal });
   for await (const { error, stream } of engineEvents(output as AsyncIterable<Buffer>)) {
     if (error !== undefined) throw new Error(error);
     if (stream?.startsWith("Step ")) progress(stream.trim());

@@ -3,11 +3,11 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, open, readdir, readFile, readlink } from "node:fs/promises";
 import { join, posix } from "node:path";
-import { pipeline } from "node:stream/promises";
-import { type Pack, pack } from "tar-stream";
+import { Readable } from "node:stream";
 import { AlidadeError, messageOf } from "../../../errors.ts";
 import { deepestFolder, longestPath, mostEntries } from "../../../files/file-collector.ts";
 import { insidePath } from "../../../files/file-tree.ts";
+import { packTar, type TarEntry } from "../../../files/pack-tar.ts";
 import type { Build } from "../../../schema/environment/build.ts";
 import { imageParts, wantedImageName } from "../../../schema/environment/image-name.ts";
 import { imagesOf } from "./dockerfile.ts";
@@ -165,24 +165,21 @@ async function* contentOf(folder: string, { path, size }: ContextEntry): AsyncGe
  * The context as a tarball for the engine, owned by root as Docker's own is. It fails where the files are no longer those
  * that were hashed, so that an image never has another content than its name says.
  */
-export function packContext({ folder, entries, sha256 }: BuildContext): Pack {
-  const archive = pack();
-  fill(archive, folder, entries, sha256).catch((error: unknown) => archive.destroy(error as Error));
-  return archive;
+export function packContext(context: BuildContext): Readable {
+  return Readable.from(packTar(checkedEntries(context)), { objectMode: false });
 }
 
-async function fill(archive: Pack, folder: string, entries: ContextEntry[], sha256: string): Promise<void> {
+async function* checkedEntries({ folder, entries, sha256 }: BuildContext): AsyncGenerator<TarEntry> {
   const hash = new ContextHash();
   for (const entry of entries) {
     const { path, type, mode, size, mtime, linkname } = entry;
     hash.begins(entry);
-    const header = { mode, mtime, uid: 0, gid: 0 };
-    if (type === "directory") archive.entry({ ...header, name: `${path}/`, type });
-    else if (type === "symlink") archive.entry({ ...header, name: path, type, linkname: linkname ?? "" });
-    else await pipeline(hashing(contentOf(folder, entry), hash), archive.entry({ ...header, name: path, type, size }));
+    const header = { mode, mtime, owner: { uid: 0, gid: 0 } };
+    if (type === "directory") yield { ...header, name: `${path}/`, type };
+    else if (type === "symlink") yield { ...header, name: path, type, linkname };
+    else yield { ...header, name: path, type, size, content: hashing(contentOf(folder, entry), hash) };
   }
   if (hash.digest() !== sha256) throw changed(folder);
-  archive.finalize();
 }
 
 async function* hashing(content: AsyncIterable<Buffer>, hash: ContextHash): AsyncGenerator<Buffer> {

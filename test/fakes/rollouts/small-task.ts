@@ -5,14 +5,16 @@ import type { ScriptedReply, WireRequest } from "../engines/scripted-engine.ts";
 
 export const chatHarness = join(import.meta.dirname, "chat-harness.ts");
 
-export async function writeTask(folder: string, id: string, more = ""): Promise<string> {
+const ownLimits = { agent_seconds: 30, grade_seconds: 20, memory_mb: 256, disk_mb: 64 };
+
+export async function writeTask(folder: string, id: string, more = "", limits: Record<string, number> = {}): Promise<string> {
   const place = join(folder, id);
   await mkdir(join(place, "files"), { recursive: true });
   await writeFile(join(place, "files", "README.txt"), "Make done.txt.\n");
   const grader = `test -f done.txt && echo '{"reward":1}' || echo '{"reward":0}'`;
   await writeFile(
     join(place, "task.yaml"),
-    `task_id: ${id}\ninstruction: "Make done.txt for ${id}."\nenvironment: { files: files }\nlimits: { agent_seconds: 30, grade_seconds: 20, memory_mb: 256, disk_mb: 64 }\ngrader:\n  kind: script\n  command: [sh, -c, ${JSON.stringify(grader)}]\n${more}`,
+    `task_id: ${id}\ninstruction: "Make done.txt for ${id}."\nenvironment: { files: files }\nlimits: ${JSON.stringify({ ...ownLimits, ...limits })}\ngrader:\n  kind: script\n  command: [sh, -c, ${JSON.stringify(grader)}]\n${more}`,
   );
   return place;
 }
