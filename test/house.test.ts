@@ -91,7 +91,8 @@ test("an image is asked for by `imageAt` alone, which lets nothing but a name in
 /** Forms that leave a stream's error without a listener, which ends the process, and the files that may have them. */
 const bareStreams: [what: RegExp, instead: string, allowed: string[]][] = [
   [
-    /\.pipe\((?!z\.)/,
+    // Schemas have pipes of their own.
+    /\.pipe\((?!\s*(?:z\.|[A-Z]))/,
     "pipeline of node:stream/promises",
     // Runs inside the sandbox and listens itself; hands a child's own output to the terminal.
     ["sandboxes/door/forwarder.ts", "commands/record.ts"],
