@@ -58,7 +58,7 @@ export function exportCommand(program: Command): void {
     .addOption(
       new Option(
         "--unmeasured <worth>",
-        "reward of work with hanging tests, or with a failed grader or engine: null (in neither loss nor baseline, the default) or zero",
+        "reward of work that was not measured, for grader, engine or machine failed or were too slow: null (in neither loss nor baseline, the default) or zero",
       ).choices(["null", "zero"]),
     )
     .option("--leave-out <class...>", `kinds of call that are not trained: ${RequestClass.options.join(", ")}`)

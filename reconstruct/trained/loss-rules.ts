@@ -18,7 +18,7 @@ export type CutOffRule = { action: "train" | "mask" | "baseline" | "zero" } | { 
 export type CutOffRules = Record<string, CutOffRule>;
 
 /**
- * What work is worth that ended and was not measured: tests that hang, a grader or an engine that failed. null: nothing is
+ * What work is worth that ended and was not measured: a grader, an engine or a machine failed or was too slow. null: nothing is
  * known of it, so it is in neither loss nor baseline. zero: trained as a failure, so that a policy that could bring about
  * such an end gains nothing by it, at the price of blaming it for what the machine did.
  */
@@ -101,7 +101,7 @@ export function parseCutOffRules(words: readonly string[]): CutOffRules {
     if (cause === "grader_timeout")
       throw new AlidadeError(
         "config_invalid",
-        `"${word}": hanging tests mean that the rollout was not measured; it was not cut off, so use --unmeasured`,
+        `"${word}": a grading without time means that the rollout was not measured; it was not cut off, so use --unmeasured`,
         {
           param: "cut_off",
         },

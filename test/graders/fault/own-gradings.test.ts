@@ -1,12 +1,13 @@
 /** Whose doing a failed grading is, by a grader that says what it is told to say of each work: the clocks are numbers here. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { composite } from "../../../graders/composite.ts";
 import type { Clock } from "../../../graders/fault/clock.ts";
 import { grade } from "../../../graders/grade.ts";
-import type { Grader } from "../../../graders/grader.ts";
+import type { GradeContext, Grader } from "../../../graders/grader.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
 import type { Verdict } from "../../../schema/rollout.ts";
-import { Task } from "../../../schema/task.ts";
+import { type GraderSpec, Task } from "../../../schema/task.ts";
 import { folderOf, keptWork } from "../../fakes/kept-work.ts";
 
 type Said = { reward: number | null; status: Verdict["status"]; clock?: Clock; duration_ms?: number };
@@ -24,17 +25,20 @@ const fails: Said = { reward: null, status: "grader_error" };
 const file = (path: string) => ({ path, content: Buffer.from(path), mode: 0o644 });
 const owner = { run_id: "run-test-fault", owner: "test" };
 
+/** `spec`: of a grader whose part it is; `lend`: it is graded in the agent's own sandbox. */
+type Judging = { work: Said[]; unchanged: Said; gold?: Said; spec?: GraderSpec; lend?: GradeContext["lend"] };
+
 /** `work`: what its first and its second grading say; `gold` left out: the task has none. Says also whose gradings there were. */
-async function judged({ work, unchanged, gold }: { work: Said[]; unchanged: Said; gold?: Said }) {
+async function judged({ work, unchanged, gold, spec = { kind: "scripted" }, lend }: Judging) {
   const asked: string[] = [];
   const grader: Grader = {
     name: "scripted",
     title: "Says what it is told",
-    async grade(_spec, { work: given }) {
+    async grade(_spec, { work: given, lend }) {
       const path = given.changes[0]?.path;
       const whose = path === undefined ? "unchanged" : path.endsWith("gold.txt") ? "gold" : "work";
-      asked.push(whose);
-      const said = { unchanged, gold, work: work[asked.filter((one) => one === "work").length - 1] }[whose] as Said;
+      asked.push(lend === undefined ? whose : `${whose} lent`);
+      const said = { unchanged, gold, work: work[asked.filter((one) => one.startsWith("work")).length - 1] }[whose] as Said;
       const { reward, status, clock, duration_ms = clock?.took_ms ?? 1 } = said;
       const error = reward === null ? { code: status, message: "it failed", status: null } : null;
       const rest = { components: {}, tier: "T2", isolation: "container", grader: "scripted" } as const;
@@ -42,11 +46,15 @@ async function judged({ work, unchanged, gold }: { work: Said[]; unchanged: Said
     },
   };
   const gold_files = gold && (await folderOf([file("gold.txt")]));
-  const spec = { task_id: "t", instruction: "i", grader: { kind: "scripted" }, limits: { grade_seconds: 60 }, reward_range: [-1, 1] };
-  const task = Task.parse({ ...spec, ...(gold_files && { gold_files }) });
+  const limits = { grade_seconds: 60 };
+  const task = Task.parse({
+    ...{ task_id: "t", instruction: "i", grader: spec, limits, reward_range: [-1, 1] },
+    ...(gold_files && { gold_files }),
+  });
   const fresh = () => localProcess.create({ ...owner, image: null, workdir: "/work", mounts: {}, env: {}, limits: task.limits }, signal);
   const { signal } = new AbortController();
-  const verdict = await grade({ task, graders: [grader], work: await keptWork([], [file("work.txt")]), fresh, signal });
+  const given = { task, graders: [grader, composite as unknown as Grader], work: await keptWork([], [file("work.txt")]), fresh, signal };
+  const verdict = await grade({ ...given, ...(lend && { lend }) });
   return { verdict, asked: asked.join(" "), outcome: [verdict.reward, verdict.status, verdict.error?.code ?? null] };
 }
 
@@ -100,6 +108,16 @@ test("a work that fails in two ways one after the other has no way out", async (
   assert.deepEqual(second.outcome, [...lowest, "grader_timeout"]);
   const slow = await judged({ work: [fails, hangs], unchanged: graded(31) });
   assert.deepEqual(slow.outcome, noReward, "only its time ran out twice, on a machine that may be slow");
+});
+
+test("a part of a composite is asked about by itself, and a work in its agent's own sandbox beside fresh ones", async () => {
+  const spec = { kind: "composite", combine: "weighted", parts: [{ name: "slow", grader: { kind: "scripted" } }] };
+  const part = await judged({ work: [hangs, hangs], unchanged: graded(1), spec });
+  assert.deepEqual([part.asked, part.outcome], ["work unchanged work", [-1, "graded", null]]);
+  assert.deepEqual(part.verdict.components, { slow: { value: -1, weight: 1 } });
+  const lend = () => Promise.reject(new Error("not asked for here"));
+  const lent = await judged({ work: [hangs, hangs], unchanged: graded(1), lend });
+  assert.deepEqual([lent.asked, lent.outcome], ["work lent unchanged work lent", [...lowest, "grader_timeout"]]);
 });
 
 test("where a failure is none of time, the known solution is graded only if nothing else is measured", async () => {
