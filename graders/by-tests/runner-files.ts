@@ -21,8 +21,8 @@ export type RunnerKit = {
 const extension = import.meta.url.endsWith(".ts") ? ".ts" : ".js";
 
 const nodeFiles = [
-  ...["apart", "guard-framework", "last-test", "line-thread", "load-tests", "memory-files", "peer", "sealed-report", "test-files"],
-  ...["values", "work-host"],
+  ...["apart", "guard-framework", "last-test", "line-thread", "load-tests", "memory-files", "peer", "said-todo", "sealed-report"],
+  ...["test-files", "values", "work-host"],
 ];
 
 const node: RunnerKit = {

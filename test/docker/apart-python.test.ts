@@ -284,3 +284,94 @@ for (const [title, code] of inOneProcess)
     const verdict = await graded({ parser: "pytest", tests: pytestTests, names: pytestNames, apart: false, work }, t.signal);
     assert.deepEqual([verdict.reward, verdict.status, verdict.tier], [0, "graded", "T1"], JSON.stringify(verdict));
   });
+
+/** What a framework takes for no failure, raised by the work or said by the test itself. */
+const excuses = `import pytest, unittest
+def xfails(): pytest.xfail("later")
+def skips(): pytest.skip("later")
+def raises(): raise pytest.xfail.Exception("later")
+def passes_over(): raise unittest.SkipTest("later")
+def from_text(): exec("import pytest; pytest.xfail('later')")
+class Equal:
+    def __eq__(self, other): pytest.xfail("later")
+def any(): return Equal()
+`;
+const excused = ["xfails", "skips", "raises", "passes_over", "from_text"];
+const excusedTests = [
+  file(
+    "tests/test_calc.py",
+    `import pytest, unittest, calc
+${excused.map((name) => `def test_${name}(): calc.${name}()\n`).join("")}
+def test_equals(): assert calc.any() == 5
+@pytest.mark.xfail
+def test_marked(): assert calc.add(2, 3) == 5
+def test_says(): pytest.xfail("a known fault")
+class Known(unittest.TestCase):
+    @unittest.expectedFailure
+    def test_known(self): self.assertEqual(calc.add(2, 3), 5)
+`,
+  ),
+];
+
+for (const apart of [true, false])
+  test(`an xfail or a skip that the work raises is a failure, and the test's own is none: pytest, ${apart ? "apart" : "together"}`, {
+    timeout: 120_000,
+  }, async (t) => {
+    if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
+    const honest = ["test_marked", "test_says", "Known::test_known"];
+    const names = [...excused.map((name) => `test_${name}`), "test_equals", ...honest].map((name) => `tests/test_calc.py::${name}`);
+    const work = [file("calc.py", `${wrong}\n${excuses}`)];
+    const { evidence } = await graded({ parser: "pytest", tests: excusedTests, names, apart, work }, t.signal);
+    assert.deepEqual(
+      evidence.failed,
+      names.slice(0, -honest.length).map((name) => ({ name, outcome: "failed" })),
+      JSON.stringify(evidence),
+    );
+  });
+
+const leaves = `
+import pytest
+def add(a, b): pytest.exit("enough", returncode=0)
+`;
+test("a work that ends pytest with exit code 0 leaves no report, together with it", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
+  const tests = [file("tests/test_calc.py", "import calc\ndef test_a(): pass\ndef test_b(): calc.add(1, 2)\n")];
+  const work = [file("calc.py", `${wrong}\n${leaves}`)];
+  const verdict = await graded({ parser: "pytest", tests, names: ["tests/test_calc.py::test_a"], apart: false, work }, t.signal);
+  assert.deepEqual([verdict.reward, verdict.evidence.report_complete], [0, false], JSON.stringify(verdict));
+});
+
+test("unittest expects the failures that the tests declare, and no others, together with the work", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const tests = [
+    file(
+      "tests/test_calc.py",
+      `import unittest, calc
+class Calc(unittest.TestCase):
+    def test_adds(self): self.assertEqual(calc.add(2, 3), 5)
+    def test_skips(self): calc.skips()
+    @unittest.expectedFailure
+    def test_known(self): self.assertEqual(calc.add(2, 3), 5)
+@unittest.expectedFailure
+class Known(unittest.TestCase):
+    def test_all(self): self.assertEqual(calc.add(2, 3), 5)
+`,
+    ),
+  ];
+  const names = ["Calc.test_adds", "Calc.test_skips", "Calc.test_known", "Known.test_all"].map((name) => {
+    const [kind, method] = name.split(".");
+    return `${method} (tests.test_calc.${kind})`;
+  });
+  const skips = "def skips():\n    import unittest\n    raise unittest.SkipTest('later')\n";
+  const failed = async (code: string) => {
+    const work = [file("calc.py", `${wrong}\n${skips}${code}`)];
+    const { evidence } = await graded({ parser: "unittest", tests, names, apart: false, work }, t.signal);
+    return (evidence.failed as { name: string; outcome: string }[]).map(({ name, outcome }) => [name.split(" ")[0], outcome]);
+  };
+  assert.deepEqual(await failed(""), [
+    ["test_adds", "failed"],
+    ["test_skips", "skipped"],
+  ]);
+  const says = "import unittest\nunittest.TestCase.__unittest_expecting_failure__ = True\n";
+  assert.ok((await failed(says)).some(([name, outcome]) => name === "test_adds" && outcome === "failed"));
+});

@@ -54,6 +54,28 @@ def broken_test(given):
     return strict.take
 
 
+def raised_by_work(given):
+    """What says of an exception of pytest's, or of unittest's skip, whether code of the work had it raised."""
+    import _pytest.outcomes
+    import unittest
+
+    words = (_pytest.outcomes.OutcomeException, unittest.SkipTest)
+    works = frozenset(os.path.realpath(path) for path in given["changed"])
+    # Code that is made of a text has no file: the test's own words stand in one.
+    is_file, real = os.path.isfile, os.path.realpath
+
+    def is_raised_by_work(error):
+        trace = error.__traceback__ if isinstance(error, words) else None
+        while trace is not None:
+            name = trace.tb_frame.f_code.co_filename
+            if not is_file(name) or real(name) in works:
+                return True
+            trace = trace.tb_next
+        return False
+
+    return is_raised_by_work
+
+
 def is_below(place, folder):
     """Whether a path is the folder or in it, links followed; what is no absolute path is not."""
     if not isinstance(place, str) or not place.startswith("/"):

@@ -24,7 +24,7 @@ sys.path.remove(os.path.dirname(folder))
 
 
 class Outcomes(unittest.TextTestResult):
-    """`report`, `is_broken` and `is_whole` are set on the class that is made for a run."""
+    """`report`, `is_broken`, `is_whole` and `expected` are set on the class that is made for a run."""
 
     def startTest(self, test):
         self.is_broken()
@@ -50,7 +50,6 @@ def _noting(method, outcome):
 Outcomes.found = set()
 for _method, _outcome in (
     ("addSuccess", "passed"),
-    ("addExpectedFailure", "passed"),
     ("addSkip", "skipped"),
     ("addError", "failed"),
     ("addFailure", "failed"),
@@ -66,6 +65,35 @@ def _add_subtest(self, test, subtest, error):
 
 
 Outcomes.addSubTest = _add_subtest
+
+
+def _add_expected_failure(self, test, error):
+    """The work may say of any class that its tests are to fail: the tests' own word counts."""
+    self.found.add("passed" if test.id() in self.expected else "failed")
+    super(Outcomes, self).addExpectedFailure(test, error)
+
+
+Outcomes.addExpectedFailure = _add_expected_failure
+
+
+def expected_failures(suite):
+    """Names of the tests of which their method, or a class below those of unittest, says that they are to fail."""
+    return frozenset(test.id() for test in _tests_of(suite) if _is_to_fail(test))
+
+
+def _tests_of(suite):
+    for one in suite:
+        if isinstance(one, unittest.BaseTestSuite):
+            for test in _tests_of(one):
+                yield test
+        else:
+            yield one
+
+
+def _is_to_fail(test):
+    method = getattr(type(test), getattr(test, "_testMethodName", ""), None)
+    classes = [vars(one) for one in type(test).__mro__ if one.__module__.split(".")[0] not in ("unittest", "builtins")]
+    return any(names.get("__unittest_expecting_failure__") for names in [getattr(method, "__dict__", {})] + classes)
 
 
 def test_files(args):
@@ -135,7 +163,9 @@ def main():
     is_broken = broken_test(report.input)
     added = [] if apart else [os.path.abspath(path) for path in report.input["added"]]
     suite = load_suite(args or [top], top, added)
-    run = type("Outcomes", (Outcomes,), {"report": report, "is_broken": staticmethod(is_broken), "is_whole": staticmethod(is_whole)})
+    expected = expected_failures(suite)
+    words = {"report": report, "is_broken": staticmethod(is_broken), "is_whole": staticmethod(is_whole), "expected": expected}
+    run = type("Outcomes", (Outcomes,), words)
     unittest.TextTestRunner(stream=sys.stderr, verbosity=2, resultclass=run).run(suite)
     report.complete()
 
