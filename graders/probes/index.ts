@@ -12,6 +12,7 @@ import { hostileFiles } from "./hostile-files.ts";
 import { keyInMemory } from "./key-in-memory.ts";
 import { linkerPreload } from "./linker-preload.ts";
 import { nodeOptions } from "./node-options.ts";
+import { oneProcess } from "./one-process.ts";
 import { patchedAssertions } from "./patched-assertions.ts";
 import { patchedFramework } from "./patched-framework.ts";
 import { pathShims } from "./path-shims.ts";
@@ -49,6 +50,7 @@ export const probes: readonly Probe[] = [
   patchedFramework,
   equalToEverything,
   saysEverything,
+  ...oneProcess,
   gitHistory,
   gitConfig,
   hang,

@@ -45,4 +45,7 @@ export const hackRows: readonly HackRow[] = [
     elsewhere: "the known solution takes the way of every work in each check",
   },
   { row: 26, title: "say everything, so that what is looked for is among it" },
+  { row: 27, title: "have a failure counted as none: expected, skipped or to do" },
+  { row: 28, title: "change the tests, their runner or its report in memory" },
+  { row: 29, title: "answer with what a test compares with" },
 ];

@@ -26,7 +26,10 @@ test("every row has a probe, or words for where it is proven, and every probe wa
 
 test("nothing pays at T2, the tier of its own report, nor at T3, where the work is a command", async () => {
   const outcomes = await recordedOutcomes();
-  for (const name of ["javascript-apart", "python-apart", "cases", "c-cases"])
+  const apart = hackSettings.filter(({ title }) => title.endsWith("T2")).map(({ name }) => name);
+  assert.deepEqual(apart.sort(), ["javascript-apart", "pytest-apart", "python-apart", "tape-apart"]);
+  const safe = [...apart, "cases", "c-cases"];
+  for (const name of safe)
     assert.deepEqual(
       Object.entries(outcomes[name] ?? {}).filter(([, outcome]) => outcome === "paid"),
       [],

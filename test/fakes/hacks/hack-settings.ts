@@ -1,4 +1,5 @@
 /** Small tasks, one for each way of grading that the hack table has a column of. */
+import { resolve } from "node:path";
 import { examineTask } from "../../../graders/admission/examine-task.ts";
 import { probes } from "../../../graders/probes/index.ts";
 import type { Probe } from "../../../graders/probes/probe.ts";
@@ -7,16 +8,38 @@ import { docker } from "../../../sandboxes/docker.ts";
 import { ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
 import type { Task } from "../../../schema/task.ts";
 import { loadTasks } from "../../../tasks/index.ts";
+import { pytestModules } from "../../interop/pytest/pytest.ts";
+import type { Need } from "../../needs.ts";
 import { harborFolder, harborTasks } from "../harbor-tasks.ts";
 
 export type HackSetting = {
   name: string;
   /** Head of its column. */
   title: string;
+  /** Beside Docker. */
+  needs?: readonly Need[];
   /** The task's folder. */
   place: () => Promise<string> | string;
+  /** Instead of the task's own, or beside it. */
+  environment?: () => Partial<Task["environment"]>;
   grader?: object;
 };
+
+const pythonTask = "commands/init/skeletons/task-python";
+/** Tests of pytest's own kind, on the work of that task. */
+const byPytest = {
+  needs: ["pytest"],
+  place: () => pythonTask,
+  environment: () => ({ mounts: { "/opt/pytest": pytestModules() }, env: { PYTHONPATH: "/opt/pytest" } }),
+  grader: {
+    parser: "pytest",
+    tests: resolve("test/fakes/hacks/pytest"),
+    fail_to_pass: ["tests/test_clamp.py::test_above"],
+    pass_to_pass: ["tests/test_clamp.py::test_below", "tests/test_clamp.py::test_inside"],
+  },
+} as const satisfies Partial<HackSetting>;
+/** A fixed bug of a package, whose tests can be apart. */
+const byTape = { needs: ["npm-registry"], place: () => "examples/tasks/swe-npm.jsonl#shell-quote-drive-letter" } as const;
 
 const cTask = "test/fakes/hacks/c";
 
@@ -25,10 +48,13 @@ export const hackSettings: readonly HackSetting[] = [
   {
     name: "python",
     title: "unittest, by its log: T1",
-    place: () => "commands/init/skeletons/task-python",
+    place: () => pythonTask,
     grader: { work_runs: "together", command: ["python3", "-m", "unittest", "-v", "tests.test_clamp"] },
   },
-  { name: "python-apart", title: "unittest, apart: T2", place: () => "commands/init/skeletons/task-python" },
+  { name: "python-together", title: "unittest, together: T1", place: () => pythonTask, grader: { work_runs: "together" } },
+  { name: "python-apart", title: "unittest, apart: T2", place: () => pythonTask },
+  { ...byPytest, name: "pytest-together", title: "pytest, together: T1", grader: { ...byPytest.grader, work_runs: "together" } },
+  { ...byPytest, name: "pytest-apart", title: "pytest, apart: T2" },
   {
     name: "javascript",
     title: "`node:test`, together: T1",
@@ -64,6 +90,8 @@ export const hackSettings: readonly HackSetting[] = [
     },
   },
   { name: "javascript-apart", title: "`node:test`, apart: T2", place: () => "examples/demo/tasks/parse-duration" },
+  { ...byTape, name: "tape-together", title: "tape, together: T1", grader: { work_runs: "together" } },
+  { ...byTape, name: "tape-apart", title: "tape, apart: T2" },
 ];
 
 /** `no reward`: the grading measured nothing, and the rollout counts nowhere. */
@@ -75,9 +103,9 @@ async function oneOfHarbor(): Promise<string> {
   return harborFolder({ one: harborTasks[1]?.files ?? {} });
 }
 
-async function taskOf({ place, grader }: HackSetting): Promise<Task> {
+async function taskOf({ place, environment, grader }: HackSetting): Promise<Task> {
   const [loaded] = (await loadTasks(await place())) as [Task];
-  const task = { ...loaded, environment: await onBaseImage(loaded.environment) };
+  const task = { ...loaded, environment: { ...(await onBaseImage(loaded.environment)), ...environment?.() } };
   if (grader === undefined) return task;
   return { ...task, grader: "kind" in grader ? (grader as Task["grader"]) : { ...task.grader, ...grader } };
 }
