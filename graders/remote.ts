@@ -55,7 +55,7 @@ export function remoteTo(servers: readonly GraderServer[]): Grader<RemoteSpec> {
 export const remote: Grader<RemoteSpec> = {
   name: "remote",
   title: "The word of a server: one's own, or NeMo Gym's /verify",
-  version: "1",
+  version: "2",
   spec: RemoteSpec,
   // Nothing of the work is run here, and what the server does with it is not seen.
   tier: () => "T1",

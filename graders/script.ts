@@ -37,6 +37,7 @@ export const script: Grader<z.infer<typeof ScriptSpec>> = {
   title: "A command that prints the reward as its last line",
   spec: ScriptSpec,
   folders: ["files"],
+  version: "1",
   tier: (_spec, task) => tierWhere(task, "T1"),
 
   async grade(spec, context) {

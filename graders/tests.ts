@@ -22,7 +22,7 @@ import { whatRemains } from "./by-tests/what-remains.ts";
 import { commandClock } from "./fault/clock.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { hiddenTests } from "./hidden-tests.ts";
-import { parserOf, parsers } from "./parsers/index.ts";
+import { canRunApart, parserOf, parsers } from "./parsers/index.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
 import { steeringFiles } from "./parsers/steering-files.ts";
 import { placeToGrade, tierIn, tierWhere } from "./shared/place-to-grade.ts";
@@ -30,8 +30,7 @@ import { addedPaths, placeWork, removePaths, workEvidence } from "./work.ts";
 
 const parserNames = parsers.map(({ name }) => name);
 
-/** Also what other task forms say of their tests. */
-export const TestsSpec = z.strictObject({
+const TestsFields = z.strictObject({
   kind: z.literal("tests"),
   /**
    * Run in the workdir of a fresh sandbox after the tests were copied in. Its exit code is never the verdict.
@@ -58,11 +57,18 @@ export const TestsSpec = z.strictObject({
    */
   protected: z.array(z.string()).optional(),
   /**
-   * `apart`: the work is loaded by a process of its own, and the tests see what it returns as copies and stand-ins; for the
-   * parsers that can (graders/parsers/). `together`: the tests' process loads it. That is the default, for some tests see
-   * no copy: they look at globals or arguments that the work changes, or hand it instances.
+   * `apart`: the work is loaded by a process of its own, and the tests see what it returns as copies and stand-ins. That is
+   * the default for the parsers that can (graders/parsers/). `together`: the tests' process loads it, at a lower tier, for
+   * tests that see no copy: they look at globals or arguments that the work changes, or hand it instances.
    */
-  work_runs: z.enum(["apart", "together"]).default("together"),
+  work_runs: z.enum(["apart", "together"]).optional(),
+});
+
+/** Also what other task forms say of their tests. */
+export const TestsSpec = TestsFields.refine((spec) => spec.work_runs !== "apart" || canRunApart(spec), {
+  path: ["work_runs"],
+  error: ({ input }) =>
+    `is "apart", and nothing runs the tests of ${(input as z.infer<typeof TestsFields>).parser} apart with this command: name {runner} as a word of its own, with the parser ${parserNames.filter((name) => canRunApart({ parser: name, command: ["{runner}"] })).join(", ")}`,
 });
 
 export type TestsSpec = z.infer<typeof TestsSpec>;
@@ -76,6 +82,7 @@ export const tests: Grader<TestsSpec> = {
   title: "The project's own tests: every required name present and passed",
   spec: TestsSpec,
   folders: ["tests"],
+  version: "1",
   tier: (spec, task) => tierWhere(task, tierFor(spec, task)),
 
   async grade(spec, context) {
@@ -170,8 +177,9 @@ function printedReport(parser: ReportParser, key: string, { stdout, stderr, drop
   return { ...report, complete: false, problem };
 }
 
-function runsApart(spec: TestsSpec): boolean {
-  return parserOf(spec).apart === true && spec.work_runs === "apart";
+/** Whether the work is loaded by another process than that of the tests. */
+export function runsApart(spec: TestsSpec): boolean {
+  return canRunApart(spec) && spec.work_runs !== "together";
 }
 
 /**

@@ -40,6 +40,7 @@ export const AdmissionReason = z.strictObject({
     "no_solution",
     "shared_grading",
     "gold_not_full",
+    "not_apart",
     "no_change_pays",
     "random_edit_pays",
     "ungraded",

@@ -14,7 +14,7 @@ const words: Record<TaskCheck["outcome"], string> = {
   unfinished: "NOT CHECKED",
 };
 
-const columns = ["task", "gold", "no change", "random edit", "hacks", "seconds", "MiB", "verdict"];
+const columns = ["task", "gold", "no change", "random edit", "hacks", "seconds", "MiB", "tier", "verdict"];
 
 export function checkReport(checks: readonly TaskCheck[]): string {
   return table(columns, checks.map(rowOf));
@@ -22,7 +22,7 @@ export function checkReport(checks: readonly TaskCheck[]): string {
 
 function rowOf({ task_id, record, outcome, reused }: TaskCheck): (string | number | null)[] {
   const verdict = `${words[outcome]}${reused ? " (checked before)" : ""}`;
-  if (record === null) return [task_id, null, null, null, null, null, null, verdict];
+  if (record === null) return [task_id, null, null, null, null, null, null, null, verdict];
   const of = (work: string) => record.gradings.filter((one) => one.work === work);
   const memory = of("gold").flatMap(({ memory_mb }) => memory_mb ?? []);
   return [
@@ -33,6 +33,7 @@ function rowOf({ task_id, record, outcome, reused }: TaskCheck): (string | numbe
     hacksOf(record),
     Math.round(Math.max(0, ...of("gold").map(({ duration_ms }) => duration_ms)) / 100) / 10,
     memory.length === 0 ? null : Math.max(...memory),
+    of("gold")[0]?.tier ?? null,
     verdict,
   ];
 }

@@ -17,6 +17,7 @@ import { filesAt } from "../hidden-tests.ts";
 import { asksModels } from "../index.ts";
 import { probesFor } from "../probes/index.ts";
 import type { Probe, ProbeTarget } from "../probes/probe.ts";
+import { highestReward } from "../rules/reward-range.ts";
 import { isShared } from "../shared/place-to-grade.ts";
 import { placeWork } from "../work.ts";
 import { type HiddenFiles, hiddenFiles } from "./hidden-files.ts";
@@ -28,6 +29,7 @@ import { randomEdit } from "./random-edit.ts";
 import { baselineOf, reasonsAgainst } from "./reasons-against.ts";
 import { type AttemptOptions, type TakenWork, takenWork } from "./taken-work.ts";
 import { linesOf, namesOf, outputsOf, type TellingLines } from "./telling-lines.ts";
+import { whyNotApart, withWorkTogether } from "./work-together.ts";
 
 export type ExaminationOptions = AttemptOptions & {
   /** Gradings of the known solution and of no change, each. */
@@ -85,6 +87,7 @@ class TaskExamination {
   readonly #verdicts: Verdict[] = [];
   #scan: LeakScan | null = null;
   #digest: string | null = null;
+  #notApart: AdmissionReason[] = [];
 
   constructor(task: Task, backend: SandboxBackend, options: ExaminationOptions, folder: string) {
     this.#task = task;
@@ -104,6 +107,7 @@ class TaskExamination {
       await this.#grade("gold", null, time, gold);
       await this.#grade("no-op", null, time, idle);
     }
+    await this.#askTogether(gold, idle);
     const edited = await this.#workOf(seen.edit.base, seen.edit.files);
     await this.#grade("random-edit", null, 1, await this.#with(idle, edited));
     if (!isContainer) return this.#end(false);
@@ -116,7 +120,8 @@ class TaskExamination {
 
   #end(whole: boolean): Examination {
     const never = whyNever(this.#task);
-    const reasons = never === null ? reasonsAgainst(this.#task, this.#gradings, this.#scan) : [never];
+    const found = () => [...reasonsAgainst(this.#task, this.#gradings, this.#scan), ...this.#notApart];
+    const reasons = never === null ? found() : [never];
     return {
       gradings: this.#gradings,
       verdicts: this.#verdicts,
@@ -126,6 +131,19 @@ class TaskExamination {
       image_digest: this.#digest,
       whole,
     };
+  }
+
+  /** Where tests apart from the work do not tell the known solution from nothing: would they in one process with it? */
+  async #askTogether(gold: TakenWork, idle: TakenWork): Promise<void> {
+    const { graders } = this.#options;
+    if (!saysNothing(reasonsAgainst(this.#task, this.#gradings, null))) return;
+    const grader = withWorkTogether(this.#task.grader, graders);
+    if (grader === null) return;
+    const rewardOf = async (work: TakenWork, name: string): Promise<number | null> =>
+      (await this.#verdictOn({ ...this.#task, grader }, work, `${name} together`)).verdict.reward;
+    const [full, none] = [await rewardOf(gold, "gold"), await rewardOf(idle, "no-op")];
+    if (full !== highestReward(this.#task) || none === null || none >= full) return;
+    this.#notApart = [notApart(this.#verdicts[0]?.evidence ?? {}, full, none)];
   }
 
   #solution(): Promise<KnownSolution & { seen: HiddenFiles }> {
@@ -197,21 +215,25 @@ class TaskExamination {
   }
 
   async #grade(work: string, language: string | null, time: number, taken: TakenWork): Promise<void> {
-    const { signal, graders, onGraded, openSampler } = this.#options;
     const task = work === "gold" || work === "no-op" ? this.#task : this.#withShortTime();
-    await using sampler = asksModels(task.grader, graders) ? await openSampler?.(task.task_id, `${work} ${time}`) : undefined;
-    const context = { task, signal, ...(graders && { graders }), ...(sampler && { sampler }) };
-    const fresh = freshSandbox(context, this.#backend, { ...this.#options, setUp: taken.setUp });
-    const measured = measuringMemory(fresh);
-    const { setUp: _, ...works } = taken;
-    const verdict = await grade({ ...context, ...works, fresh: work === "gold" ? measured.fresh : fresh });
-    assertMeasured(verdict);
+    const { verdict, peak_mb } = await this.#verdictOn(task, taken, `${work} ${time}`);
     const { reward, status, tier, duration_ms, error } = verdict;
-    const said = error?.message ?? null;
-    const grading = { work, language, time, reward, status, tier, duration_ms, memory_mb: measured.peak_mb(), error: said };
+    const [memory_mb, said] = [work === "gold" ? peak_mb : null, error?.message ?? null];
+    const grading = { work, language, time, reward, status, tier, duration_ms, memory_mb, error: said };
     this.#gradings.push(grading);
     this.#verdicts.push(verdict);
-    onGraded?.(grading);
+    this.#options.onGraded?.(grading);
+  }
+
+  /** Throws what the infrastructure did. */
+  async #verdictOn(task: Task, { setUp, ...works }: TakenWork, title: string): Promise<{ verdict: Verdict; peak_mb: number | null }> {
+    const { signal, graders, openSampler } = this.#options;
+    await using sampler = asksModels(task.grader, graders) ? await openSampler?.(task.task_id, title) : undefined;
+    const context = { task, signal, ...(graders && { graders }), ...(sampler && { sampler }) };
+    const { fresh, peak_mb } = measuringMemory(freshSandbox(context, this.#backend, { ...this.#options, setUp }));
+    const verdict = await grade({ ...context, ...works, fresh });
+    assertMeasured(verdict);
+    return { verdict, peak_mb: peak_mb() };
   }
 
   /** A hack that never ends must not take the whole time of a task that is graded in a second. */
@@ -221,6 +243,18 @@ class TaskExamination {
     const { limits } = this.#task;
     return { ...this.#task, limits: { ...limits, grade_seconds: Math.min(limits.grade_seconds, seconds) } };
   }
+}
+
+/** No solution is told from none, whatever the hacks and the leaks may be. */
+function saysNothing(reasons: readonly AdmissionReason[]): boolean {
+  return reasons.some(({ code }) => code === "gold_not_full" || code === "no_change_pays" || code === "ungraded");
+}
+
+/** `evidence`: that of the known solution's first grading. */
+function notApart(evidence: Record<string, unknown>, gold: number, none: number): AdmissionReason {
+  const said = whyNotApart(evidence);
+  const message = `its tests cannot run apart from the work${said === null ? "" : ` (${said})`}, and in one process with it the known solution earns ${gold} and no change ${none}: change the tests, or write work_runs: together, at tier T1, where code of the work can change what the tests say`;
+  return { code: "not_apart", message };
 }
 
 const untelling = "expected outputs: they are too short to be told from other texts, or stand in the instruction";

@@ -48,3 +48,8 @@ export function parserOf({ parser, command }: { parser: ReportParser["name"]; co
   const named = parserNamed(parser);
   return command.includes("{runner}") ? (named.sealedForm ?? named) : named;
 }
+
+/** Whether a runner of ours can have the work loaded by a process of its own. */
+export function canRunApart(spec: { parser: ReportParser["name"]; command: readonly string[] }): boolean {
+  return parserOf(spec).apart === true;
+}

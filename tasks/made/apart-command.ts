@@ -1,12 +1,13 @@
-/** A test line of pytest or unittest as a command of our runner, which can run the same tests apart from the work. */
+/** A test line as a command of our runner, which can run the same tests apart from the work. */
+import { canRunApart } from "../../graders/parsers/index.ts";
 import type { HowTested } from "./draft-task.ts";
 import { testCommand } from "./test-command.ts";
 
 /** null: the line is another framework's, needs a shell, or says what our runner cannot do. */
 export function apartCommand({ test, parser }: Pick<HowTested, "test" | "parser">): string[] | null {
   const words = testCommand(test);
+  if (words.includes("{runner}")) return canRunApart({ parser, command: words }) ? words : null;
   if (parser !== "pytest" && parser !== "unittest") return null;
-  if (words.includes("{runner}")) return words;
   const [python, args] = argumentsOf(words, parser);
   const own = args === null ? null : parser === "pytest" ? pytestArguments(args) : unittestArguments(args);
   return own === null ? null : [python, "{runner}", ...own];

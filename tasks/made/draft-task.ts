@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { stringify } from "yaml";
 import { matchesAny } from "../../files/file-tree.ts";
 import { patchedPaths } from "../../files/parse-patch.ts";
-import { parserOf } from "../../graders/parsers/index.ts";
+import { canRunApart, parserOf } from "../../graders/parsers/index.ts";
 import type { ReportParser } from "../../graders/parsers/report-parser.ts";
 import { nodeInside } from "../../sandboxes/node-mount.ts";
 import { Environment } from "../../schema/task.ts";
@@ -74,8 +74,9 @@ function documentOf(fix: Fix, how: HowTested, required: RequiredTests, apart?: s
       parser: how.parser,
       command,
       tests: "tests",
+      ...(canRunApart({ parser: how.parser, command }) && { work_runs: apart ? "apart" : "together" }),
       // The tests see no file but these: their helpers are among the project's own test files.
-      ...(apart && { work_runs: "apart", test_files: [...how.tests] }),
+      ...(apart && { test_files: [...how.tests] }),
       ...(fix.removed_tests !== "" && { test_patch: fix.removed_tests }),
       ...required,
       protected: [...how.tests, ...steering(parser, fix.gold)],

@@ -125,7 +125,7 @@ async function toTask(row: SweRow, path: string, where: string, options: RowRead
       tests: trees.tests,
       fail_to_pass: row.FAIL_TO_PASS,
       pass_to_pass: row.PASS_TO_PASS,
-      work_runs: row.work_runs,
+      ...(row.work_runs && { work_runs: row.work_runs }),
       // A dependency planted in the tree would stand before the mounted one.
       protected: [...row.source.tests, "node_modules/**"],
     },

@@ -76,7 +76,7 @@ export function publishedTask(row: PublishedTask): Task {
     grader: TestsSpec.parse({
       kind: "tests",
       ...(typeof row.script === "string"
-        ? { command: shell("bash", row.script) }
+        ? { command: shell("bash", row.script), work_runs: "together" }
         : { command: row.script.command, test_files: row.script.files, work_runs: "apart" }),
       parser: row.parser,
       ...(row.testPatch !== null && { test_patch: row.testPatch }),

@@ -39,7 +39,7 @@ test("check grades a demo task in the process sandbox, tries no hack there, admi
   );
   const failed = await cli(["check", broken, "--times", "1", "--sandbox", "process", "--unsafe-host"]);
   assert.equal(failed.code, 1);
-  assert.match(failed.stdout, /merge-ranges +0 +0 +0 +– +[\d.]+ +– +DOES NOT HOLD/);
+  assert.match(failed.stdout, /merge-ranges +0 +0 +0 +– +[\d.]+ +– +T0 +DOES NOT HOLD/);
   assert.match(
     failed.stdout,
     /gold_not_full: the known solution earns 0 and must earn 1: .*\n.*\n {4}verdict .*\n {4}tests +\d+ of \d+ required ones did not pass\n {4}not passed +.+: failed\n(?:.*\n)*? {4}work +~ src\/merge-ranges\.js\n/,

@@ -8,7 +8,7 @@ import { docker } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { Task } from "../../schema/task.ts";
 
-const task = (task_id: string, parser: string, work = "workdir", work_runs = "apart", command = ["x"]) =>
+const task = (task_id: string, parser: string, work = "workdir", work_runs?: "together", command = ["x"]) =>
   Task.parse({
     task_id,
     instruction: "i",
@@ -29,8 +29,11 @@ test("a run of tasks that are graded below its least tier is refused with their 
 });
 
 test("pytest and unittest are T2 apart from the work, where our runner runs them by a Python outside of the workdir", () => {
-  const runs = (...command: string[]) => task("log", "pytest", "workdir", "apart", command);
-  const safe = [runs("python3", "{runner}", "tests"), task("u", "unittest", "workdir", "apart", ["/usr/bin/python3", "{runner}", "tests"])];
+  const runs = (...command: string[]) => task("log", "pytest", "workdir", undefined, command);
+  const safe = [
+    runs("python3", "{runner}", "tests"),
+    task("u", "unittest", "workdir", undefined, ["/usr/bin/python3", "{runner}", "tests"]),
+  ];
   assert.doesNotThrow(() => checkTiers(safe, "T2", docker));
   const below = [
     runs("pytest", "-rA"),

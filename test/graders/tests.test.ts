@@ -7,14 +7,14 @@ import type { TreeFile } from "../../files/file-tree.ts";
 import { overlay } from "../../files/file-tree.ts";
 import { temporaryLayers } from "../../files/layer.ts";
 import { deliveredFiles, freshSandbox, grade } from "../../graders/grade.ts";
-import { TestsSpec } from "../../graders/tests.ts";
+import { runsApart, TestsSpec } from "../../graders/tests.ts";
 import { placeWork, takeWork } from "../../graders/work.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
-import { keptWork } from "../fakes/kept-work.ts";
+import { folderOf, keptWork } from "../fakes/kept-work.ts";
 
 let task: Task;
 let base: TreeFile[];
@@ -96,6 +96,7 @@ for (const [title, work] of [
     "tests of the same names defined by the work",
     () => atImport(`import { test as t } from "node:test"; for (const name of ${JSON.stringify(names)}) t(name, () => {});`),
   ],
+  ["tests that the work says are to do", () => atImport('process.getBuiltinModule("node:test").beforeEach((t) => t.todo("later"));')],
   ["visible tests deleted", () => base.filter((one) => !one.path.startsWith("test/"))],
   [
     "visible tests edited to pass",
@@ -161,6 +162,32 @@ test("tests that a work has hang give it the reward 0, with what the task's own 
   const verdict = await gradeWork(atImport("while (true);"), { task: withGrader(grader, { grade_seconds: 8 }) });
   assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [0, "no_output", "grader_timeout"], JSON.stringify(verdict));
   assert.match(verdict.error?.message ?? "", /no change \S+ of 8 seconds, known solution \S+ of 8 seconds/);
+});
+
+test("a failed test that its file says is to do has passed, as node:test says", async () => {
+  const toDo = `import { test } from "node:test"; test("later", { todo: true }, () => { throw new Error("later"); });\n`;
+  const tests = await folderOf([file("test/later.test.js", toDo)]);
+  const { reward, evidence } = await gradeWork(gold, { task: withGrader({ tests, fail_to_pass: ["later"], pass_to_pass: [] }) });
+  assert.equal(reward, 1, JSON.stringify(evidence));
+});
+
+test("tests run apart from the work where a runner of ours can, and a task that asks it of a log is refused", () => {
+  const spec = (parser: string, command: string[], more = {}) =>
+    TestsSpec.safeParse({ ...TestsSpec.parse(task.grader), work_runs: undefined, parser, command, ...more });
+  const runs = (...given: Parameters<typeof spec>) => runsApart(spec(...given).data as TestsSpec);
+  for (const parser of ["node-test", "tape", "pytest", "unittest"]) {
+    assert.equal(runs(parser, ["x", "{runner}"]), true, parser);
+    assert.equal(runs(parser, ["x", "{runner}"], { work_runs: "together" }), false, parser);
+  }
+  assert.equal(runs("pytest", ["pytest", "-rA"]), false);
+  for (const [parser, command] of [
+    ["pytest", ["sh", "-c", "python3 {runner}"]],
+    ["tap", ["node", "--test"]],
+  ] as const) {
+    const { error } = spec(parser, [...command], { work_runs: "apart" });
+    assert.match(error?.issues[0]?.message ?? "", /^is "apart", and nothing runs the tests of .* name {runner} as a word of its own/);
+    assert.deepEqual(error?.issues[0]?.path, ["work_runs"]);
+  }
 });
 
 test("a required name that no test has is absent and makes the reward 0", async () => {

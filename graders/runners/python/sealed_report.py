@@ -36,7 +36,8 @@ class SealedReport:
     def begin(self):
         """The first row. Before it, what fails is no doing of the work."""
         if self.input["socket"] is not None and sys.version_info < (3, 8):
-            sys.stderr.write("work_runs: apart needs Python 3.8 or later, and this is %s\n" % sys.version.split()[0])
+            why = "tests apart from the work need Python 3.8, and this is %s" % sys.version.split()[0]
+            sys.stderr.write("%s: let the task say work_runs: together\n" % why)
             self.end(1)
         self._row("begun", None, None)
 

@@ -150,3 +150,42 @@ test("tests that say something else the third time they run apart from the work 
   const [one] = tried;
   assert.deepEqual([one?.state, one?.state === "kept" && one.work_runs, (await readFile(counter, "utf8")).length], ["kept", undefined, 6]);
 });
+
+test("tests of our own runner are graded apart from the work where that says the same, and otherwise in one process by name", async (t) => {
+  if (!(await need(t, "git"))) return;
+  const [repository, out] = [await GitRepository.make(t), await emptyFolder(t)];
+  const testOf = (body: string) => `import assert from "node:assert"; import { test } from "node:test";
+import { add, note } from "../add.js"; import { two } from "./two.js";\n${body}\n`;
+  const adds = 'test("adds", () => assert.equal(add(two, 3), 5));';
+  const notes = 'test("notes", () => { const list = []; note(list); assert.deepEqual(list, [1]); });';
+  const module = { "package.json": '{"type": "module"}', "test/two.js": "export const two = 2;\n" };
+  const [wrong, right] = ["export const add = (a, b) => a - b;\n", "export const add = (a, b) => a + b;\n"];
+  await repository.commit("Begin", { ...module, "add.js": `${wrong}export const note = () => 0;\n`, "test/a.test.js": testOf("") });
+  await repository.commit("Add", { "add.js": `${right}export const note = () => 0;\n`, "test/a.test.js": testOf(adds) });
+  await repository.commit("Note", {
+    "add.js": `${right}export const note = (list) => list.push(1);\n`,
+    "test/a.test.js": testOf(`${adds}\n${notes}`),
+  });
+  const how = {
+    test: "node {runner} test",
+    parser: "node-test",
+    image: null,
+    tests: usualTests,
+    test_seconds: 120,
+    memory_mb: 256,
+  } as const;
+  const { tried } = await makeFrom(t, repository, out, { how });
+  assert.deepEqual(
+    tried.map((one) => [one.title, one.state === "kept" && one.work_runs]),
+    [
+      ["Note", undefined],
+      ["Add", "apart"],
+    ],
+    JSON.stringify(tried),
+  );
+  const specs = (await loadTasks(out)).map(({ instruction, grader }) => [/> (Add|Note)/.exec(instruction)?.[1], grader.work_runs]);
+  assert.deepEqual(specs.sort(), [
+    ["Add", "apart"],
+    ["Note", "together"],
+  ]);
+});
