@@ -39,5 +39,6 @@ export {
 } from "./trained/loss-rules.ts";
 export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
 export { defaultTrainer, type Judge, judgedNodes, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
+export { isCleared } from "./tree/is-cleared.ts";
 export { TokenPaths } from "./tree/token-paths.ts";
 export { type EngineExchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

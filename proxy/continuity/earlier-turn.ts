@@ -3,6 +3,8 @@
  * request as we said it, all that stood before it still does, and nothing but other people's words follows. What does
  * not hold has a name, and the call is rendered anew.
  */
+
+import { isCleared } from "../../reconstruct/index.ts";
 import { hashOf } from "../../schema/ids.ts";
 import { type Message, textOf } from "../../schema/message.ts";
 import type { CallBegun, RenderCause } from "../../schema/session-log.ts";
@@ -63,7 +65,7 @@ function howTheyPart(before: readonly Message[], now: readonly Message[], parted
     isSameMessage(withoutReasoning(old), withoutReasoning(other))
   )
     return "reasoning_dropped";
-  return "edited";
+  return other && isCleared(old, other) ? "history_cleared" : "edited";
 }
 
 /** Inputs of a template besides messages: the tools, and parameters for the template alone. */

@@ -12,6 +12,7 @@ import type { Session } from "../session/session.ts";
 import { compareTurn } from "./compare-turn.ts";
 import { ownId } from "./own-id.ts";
 import { recognise } from "./recognise.ts";
+import { isStandIn, wordlessTurnBehind } from "./wordless-turn.ts";
 
 export type RestoreResult = { messages: Message[]; restored: Restored[]; parent: Call | null };
 
@@ -56,7 +57,15 @@ class Restoring implements RestoreResult {
   }
 
   pass(message: Message): void {
+    if (message.role === "user") this.#putBack();
     this.messages.push(this.#passed(message));
+  }
+
+  /** The turn that a harness has left out here, because it dropped all that was in it. */
+  #putBack(): void {
+    const last = this.messages.at(-1);
+    const call = last === undefined || last.role === "assistant" ? undefined : wordlessTurnBehind(this.#session, this.messages);
+    if (call?.turn) this.#add(putBack(call, call.turn.message, "turn_dropped"));
   }
 
   /**
@@ -159,6 +168,8 @@ class Restoring implements RestoreResult {
 
   #restored(sent: Message): RestoredTurn {
     const recognised = recognise(this.#session, sent, this.messages);
+    const wordless = !recognised && isStandIn(sent) ? wordlessTurnBehind(this.#session, this.messages) : undefined;
+    if (wordless?.turn) return putBack(wordless, wordless.turn.message, "stand_in");
     const emitted = recognised?.call.turn?.message;
     if (!recognised || !emitted || this.#session.spec.restore === "off")
       return { message: this.#passed(sent), call: recognised?.call ?? null, record: null, renamed: [] };
@@ -209,6 +220,16 @@ class Restoring implements RestoreResult {
     const emitted = ours && this.#session.turnOf(ours.call_id);
     return (emitted && toolCallsOf(emitted.message)[ours.index]?.id) || this.#renamed.get(id) || id;
   }
+}
+
+/** `difference`: what the harness sent instead. */
+function putBack(call: Call, message: Message, difference: "stand_in" | "turn_dropped"): RestoredTurn {
+  return {
+    message,
+    call,
+    record: { from_call_id: call.id, evidence: "content", status: "restored", differences: [difference] },
+    renamed: [],
+  };
 }
 
 /** The call of ours that minted a message's ids; null where there is none. */

@@ -9,6 +9,7 @@ import { EdgeCause } from "../../schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import type { Conversations, TriePlace } from "../log/conversations.ts";
 import type { Edge } from "./edge.ts";
+import { isCleared } from "./is-cleared.ts";
 
 type Facts = {
   call: CallHistory;
@@ -30,6 +31,7 @@ const causes: [EdgeCause, (evidence: EdgeEvidence) => boolean][] = [
   ["tools_changed", ({ call, parent }) => call.begun.tools_hash !== parent.begun.tools_hash],
   ["system_changed", isSystemChanged],
   ["injected", isInjected],
+  ["history_cleared", isHistoryCleared],
   ["turn_dropped", isTurnDropped],
   ["arguments_changed", areArgumentsChanged],
   ["tool_calls_changed", areToolCallsChanged],
@@ -122,6 +124,21 @@ function isInjected({ call, parent, places }: EdgeEvidence): boolean {
   return content !== "" && now.role === old.role && contentOf(now) !== contentOf(old) && contentOf(now).includes(content);
 }
 
+/** Results of earlier calls are shorter than its parent had them; all that stood before them is as it was. */
+function isHistoryCleared({ call, parent, places }: EdgeEvidence): boolean {
+  const changed = changedMessage(call, parent, places);
+  return changed !== null && isCleared(changed.before, changed.now);
+}
+
+/** The first message that the parent had too, and that is another one now. */
+function changedMessage(call: CallHistory, parent: CallHistory, places: Conversations): { before: Message; now: Message } | null {
+  const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
+  if (before === undefined || after === undefined) return null;
+  const shared = places.message_trie.shared(before, after);
+  const [old, now] = [messagesFrom(before, shared, places)[0], messagesFrom(after, shared, places)[0]];
+  return old === undefined || now === undefined ? null : { before: old, now };
+}
+
 function messagesFrom(place: TriePlace, from: number, places: Conversations): Message[] {
   return places.message_trie.items(place, from).map((index) => places.messages[index] as Message);
 }
@@ -177,11 +194,10 @@ function isSameArguments(a: string, b: string): boolean {
 }
 
 function isEdited({ call, parent, turn, sampled, copy, places }: EdgeEvidence): boolean {
-  if (turn === null) {
-    // Before anything was sampled: did a message change that the parent had too?
-    const [before, after] = [places.input.get(parent.call_id), places.input.get(call.call_id)];
-    return before !== undefined && after !== undefined && places.message_trie.shared(before, after) < before.depth;
-  }
+  const changed = changedMessage(call, parent, places);
+  // Before anything was sampled any change is an edit; behind that, one in other words than the policy's own.
+  if (changed !== null && (turn === null || changed.before.role !== "assistant")) return true;
+  if (turn === null) return false;
   const restored = restoredFrom(call, turn.call_id);
   if (restored !== undefined) return restored.status === "edited";
   return sampled !== null && copy !== null && textOf(sampled).trim() !== textOf(copy).trim();

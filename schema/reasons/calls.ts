@@ -53,6 +53,10 @@ export const edgeCauses = {
     what: "The harness put words of its own into what had been said before.",
     cure: "look for a setting of the harness that appends reminders at the end, or turns them off",
   },
+  history_cleared: {
+    what: "The harness cleared or shortened results of earlier tool calls to save context.",
+    cure: "it is so in deployment too, and a branch each time is its price; a setting of the harness that keeps more of them, or a larger context, makes it rarer",
+  },
   turn_dropped: {
     what: "The harness threw a turn away, often after a format error.",
     cure: "nothing is lost: the turn is a leaf and is trained; many of them mean that the model does not know the harness's format yet",
@@ -102,6 +106,7 @@ export const renderCauses = {
   not_restored: { what: "The session's `restore` is off.", cure: "leave `restore` at its default" },
   edited: { what: "The text of an earlier turn or message was changed.", cure: edgeCauses.edited.cure },
   compacted: { what: "The history was summarised or cut.", cure: edgeCauses.compacted.cure },
+  history_cleared: { what: edgeCauses.history_cleared.what, cure: edgeCauses.history_cleared.cure },
   system_changed: { what: "The leading instructions changed.", cure: edgeCauses.system_changed.cure },
   tools_changed: { what: "The list of tools changed.", cure: edgeCauses.tools_changed.cure },
   settings_changed: {

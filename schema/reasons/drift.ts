@@ -40,6 +40,7 @@ export const partedBy: Record<EdgeCause, "template" | "harness" | null> = {
   arguments_changed: "harness",
   tool_calls_changed: "harness",
   injected: "harness",
+  history_cleared: "harness",
   turn_dropped: "harness",
   edited: "harness",
   compacted: "harness",

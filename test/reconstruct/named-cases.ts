@@ -44,6 +44,25 @@ function toolTurn(says: Message, sent: Message, results: Message[], restored?: P
   });
 }
 
+/** A loop of two calls, in which the first result stands as `text` in the third request. */
+function cleared(text: string): () => LogBuilder {
+  return session((log) => {
+    const first = assistant(toolCall("1", '{"cmd":  "ls"}'));
+    const a = log.call({ messages: start, says: first });
+    const second = turn(start, first, toolResult("1", "a list of many files"));
+    const edit = assistant(toolCall("2", '{"cmd":"ed"}'));
+    const respelled = recognised(a, 2, { status: "restored", differences: ["arguments"] });
+    const b = log.call({ messages: second, says: edit, parent: a, restored: [respelled] });
+    const third = [...start, first, toolResult("1", text), edit, toolResult("2", "done")];
+    log.call({
+      messages: third,
+      parent: b,
+      restored: [respelled, recognised(b, 4, { status: "restored", differences: ["arguments"] })],
+      decoded: { parent_call_id: b, same_text: false, parent_text: "a list", child_text: text },
+    });
+  });
+}
+
 export const namedCases: NamedCase[] = [
   {
     name: "an append-only tool loop",
@@ -285,6 +304,36 @@ export const namedCases: NamedCase[] = [
     ),
     edges: ["a root", "b diverged a tool_calls_changed"],
     tree: ["a prompt 9", "  a sampled 1 +", "    a sampled 6 +", "    b observation 13", "      b sampled 2 +"],
+    rows: { strict: 2 },
+  },
+  {
+    name: "results of earlier calls that the harness cleared, behind a turn whose arguments came back in another spelling",
+    log: cleared("[cleared]"),
+    edges: ["a root", "b exact a", "c diverged b history_cleared"],
+    tree: [
+      "a prompt 9",
+      "  a sampled 6 +",
+      "    b observation 1",
+      "      b observation 7",
+      "        b sampled 4 +",
+      "      c observation 11",
+      "        c sampled 2 +",
+    ],
+    rows: { strict: 2 },
+  },
+  {
+    name: "a result of an earlier call that the harness wrote anew",
+    log: cleared("now it says much more than it did before"),
+    edges: ["a root", "b exact a", "c diverged b edited"],
+    tree: [
+      "a prompt 9",
+      "  a sampled 6 +",
+      "    b observation 1",
+      "      b observation 7",
+      "        b sampled 4 +",
+      "      c observation 19",
+      "        c sampled 2 +",
+    ],
     rows: { strict: 2 },
   },
   {

@@ -251,6 +251,28 @@ test("a conversation that became shorter is rendered anew, and goes on from ther
   assert.deepEqual(await told(client, engine), ["first_turn", "continued", "compacted", "continued"]);
 });
 
+test("a harness that clears old results is named by that, whatever else it does to its turns, and its conversation goes on from there", async () => {
+  await using place = await at([{ text: call }, { text: call }, { text: call }]);
+  const { client, engine } = place;
+  const respelled = (said: Said): Said => ({
+    ...said,
+    tool_calls: said.tool_calls?.map((one) => ({ ...one, function: { ...one.function, arguments: '{"command":"ls"}' } })),
+  });
+  const one = respelled((await client.say(hi, { tools })) as Said);
+  const first = [...hi, one, ...results(one, "a list of a hundred files")];
+  const two = respelled((await client.say(first, { tools })) as Said);
+  const cleared = [...hi, one, ...results(one, "[Cleared]"), two, ...results(two)];
+  const three = respelled((await client.say(cleared, { tools })) as Said);
+  await client.say([...cleared, three, ...results(three)], { tools });
+  assert.deepEqual(await told(client, engine), ["first_turn", "continued", "history_cleared", "continued"]);
+  const { calls, fidelity } = await client.trajectory();
+  assert.deepEqual(
+    calls.map(({ cause }) => cause),
+    [null, null, "history_cleared", null],
+  );
+  assert.deepEqual(fidelity.causes, { history_cleared: 1 });
+});
+
 test("a later user turn that makes the template drop the reasoning of an earlier loop is noticed, also where the last turn has none", async () => {
   await using place = await at([{ text: `<think>\nHm.\n</think>\n\n${call}` }, { text: "Done." }], {}, "until the user speaks");
   const { client, engine } = place;

@@ -12,6 +12,7 @@ import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
 import { newId } from "../../../schema/ids.ts";
+import type { SessionSpec } from "../../../schema/session-spec.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/engines/templated-engine.ts";
 import { Client } from "../../fakes/proxies/proxy-at.ts";
@@ -27,7 +28,11 @@ const sampled = (index: number): Sampling => ({
 
 type At = AsyncDisposable & { engine: TemplatedEngine; proxy: HarnessProxy; client: Client; restart(): Promise<void> };
 
-async function at(policy: Policy = ({ index }) => sampled(index), thoughts: Thoughts = "printed"): Promise<At> {
+async function at(
+  policy: Policy = ({ index }) => sampled(index),
+  thoughts: Thoughts = "printed",
+  spec: Partial<SessionSpec> = {},
+): Promise<At> {
   await using scope = new AsyncDisposableStack();
   const engine = scope.use(await TemplatedEngine.start(policy, thoughts));
   const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
@@ -35,7 +40,7 @@ async function at(policy: Policy = ({ index }) => sampled(index), thoughts: Thou
   const store = new MemoryStore();
   const start = (): Promise<HarnessProxy> => HarnessProxy.start({ engine: adapter, store, version: "test" });
   const proxy = await start();
-  const { session, key } = await proxy.openSession({ purpose: "train" });
+  const { session, key } = await proxy.openSession({ purpose: "train", ...spec });
   const release = scope.move();
   const place: At = {
     engine,
@@ -210,6 +215,47 @@ test("a turn without words that comes back as it was sampled is recognised: a th
     assert.equal(traces, 1);
     assert.deepEqual(restored, Array(3).fill("identical content "));
   }
+});
+
+type Block = Anthropic.ContentBlockParam;
+
+/** What a harness on the Messages wire makes of a turn of a thought alone; null: it leaves the turn out. */
+const wordless: [string, (blocks: Block[]) => Block[] | null, restored: string][] = [
+  ["as it was sampled", (blocks) => blocks, "identical carrier "],
+  ["without its signature", (blocks) => blocks.map((block) => ({ ...block, signature: "" })), "identical content "],
+  ["with nothing in it", () => [], "restored content reasoning_restored"],
+  ["with words of the harness's own", () => [{ type: "text", text: "(no content)" }], "restored content stand_in"],
+  ["left out", () => null, "restored content turn_dropped"],
+];
+
+for (const [how, serialise, expected] of wordless)
+  test(`a turn of a thought alone that Messages brings back ${how} is one trace under full restore`, async () => {
+    await using place = await at(({ index }) => ({ text: `<think>\nHm.\n</think>\n\n${index === 2 ? "Done." : ""}` }), "printed", {
+      restore: "full",
+    });
+    const sdk = new Anthropic({ baseURL: place.proxy.url, apiKey: place.client.key, maxRetries: 0 });
+    const messages: Anthropic.MessageParam[] = [{ role: "user", content: "Go on." }];
+    for (let turn = 0; turn < 4; turn++) {
+      const { content } = await sdk.messages.create({ model: "templated", max_tokens: 99, messages });
+      const back = content.some(({ type }) => type === "text") ? content : serialise(content as Block[]);
+      if (back !== null) messages.push({ role: "assistant", content: back });
+      messages.push({ role: "user", content: `And then? ${turn}` });
+    }
+    const { modes, traces, restored } = await outcome(place);
+    assert.deepEqual([modes, traces], [["first_turn", "continued", "continued", "continued"], 1]);
+    assert.deepEqual(restored.slice(0, 2), [expected, expected]);
+  });
+
+test("words in brackets that the model itself said in that place stay its own, and no other words are taken for a thought", async () => {
+  const texts = ["<think>\nHm.\n</think>\n\n", "(no content)", "Done.", "Done."];
+  await using place = await at(({ index }) => ({ text: texts[index] ?? "Done." }), "printed", { restore: "full" });
+  const hi = { role: "user", content: "Go on." };
+  await place.client.say([hi]);
+  const said = await place.client.say([hi]);
+  await place.client.say([hi, said, hi]);
+  assert.deepEqual((await outcome(place)).restored, ["identical content "]);
+  await place.client.say([hi, { role: "assistant", content: "I was stopped." }, hi]);
+  assert.deepEqual((await outcome(place)).restored, []);
 });
 
 test("a turn without words is recognised in its own place only, and another's thought is not called ours", async () => {
