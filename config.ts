@@ -172,7 +172,7 @@ export const Config = z.strictObject({
   min_tier: Tier.nullable()
     .default(null)
     .describe(
-      "a run is refused that has tasks whose verdicts would be below this tier: T0 the agent's own place, T1 a fresh one, T2 a report that the work cannot write, T3 nothing of the work is run beside what grades it",
+      "tasks whose verdicts would be below this tier are left out by name: T0 the agent's own place, T1 a fresh one, T2 a report that the work cannot write, T3 nothing of the work is run beside what grades it",
     ),
   admitted_only: z
     .boolean()
@@ -207,7 +207,9 @@ export const Config = z.strictObject({
   images: z
     .enum(imageSources)
     .default("pull")
-    .describe("where images of SWE sets come from: `pull`, or `build` by the recipe in each row, where the set's rows have one"),
+    .describe(
+      "where images come from: `pull`, or `build`, by the recipe in a row of a SWE set (rows without one are left out) and by the Dockerfile beside a Harbor task that names an image",
+    ),
   repositories: z
     .string()
     .nullable()

@@ -8,6 +8,7 @@ import { asksModels } from "../graders/index.ts";
 import type { NamedGraderServer } from "../graders/remote/grader-servers.ts";
 import { currentOwner } from "../host/owner.ts";
 import { acceptedTasks } from "../rollouts/accepted/accepted-tasks.ts";
+import { LeftOutTasks } from "../rollouts/accepted/left-out-tasks.ts";
 import { admitTasks, fitMachine, knownChecks, prepareTasks, RunFolder, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
 import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
@@ -102,7 +103,9 @@ type Checking = {
 
 const progress = (text: string): void => say(`  ${text}`);
 
-async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: Checking["onLeftOut"]): Promise<TaskCheck[]> {
+async function checkAll(paths: string[], flags: CheckFlags, tell: Checking["onLeftOut"]): Promise<TaskCheck[]> {
+  const leftOut = new LeftOutTasks(tell);
+  const onLeftOut = leftOut.add;
   const signal = terminal().stopSignal();
   assertWhole("--times", flags.times);
   if (flags.concurrency !== undefined) assertWhole("--concurrency", flags.concurrency);
@@ -116,8 +119,8 @@ async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: Checking[
   const grants = grantsOf({ ...flags, task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true });
   const choice = taskChoiceOf(flags);
   const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
-  const tasks = chosenTasks(loaded, choice);
-  checkPublicNetwork(tasks, flags.allowPublicNetwork === true);
+  const allow = (task: Task): void => checkPublicNetwork(task, flags.allowPublicNetwork === true);
+  const tasks = await acceptedTasks(chosenTasks(loaded, choice), allow, onLeftOut, true);
   const hashed = await hashedTasks(tasks, plugIns.graders, { onLeftOut });
   // What is found in the process sandbox admits nothing, and says nothing of containers.
   const isContainer = backend.capabilities.isolation !== "none";
@@ -127,12 +130,13 @@ async function checkAll(paths: string[], flags: CheckFlags, onLeftOut: Checking[
   if (found.length > 0)
     progress(`${found.length} of ${hashed.length} tasks were checked before: their records count (--again checks them again)`);
   const open = hashed.filter((_, index) => known[index] === null);
-  const made = await checkOpen(open, found.length > 0, { flags, backend, graders: plugIns.graders, onLeftOut, signal });
-  return inOrder(hashed, [...found, ...made]);
+  const checks = [...found, ...(await checkOpen(open, { flags, backend, graders: plugIns.graders, onLeftOut, signal }))];
+  leftOut.assertSome(checks);
+  return inOrder(hashed, checks);
 }
 
-/** `mayBeNone`: other tasks were checked before, so there is something to tell where none of these can be checked. */
-async function checkOpen(open: HashedTask[], mayBeNone: boolean, checking: Checking): Promise<TaskCheck[]> {
+/** [] where none of them can be checked: others may have been checked before. */
+async function checkOpen(open: HashedTask[], checking: Checking): Promise<TaskCheck[]> {
   if (open.length === 0) return [];
   const { flags, backend, graders, onLeftOut, signal } = checking;
   const run_id = newId("run");
@@ -140,10 +144,11 @@ async function checkOpen(open: HashedTask[], mayBeNone: boolean, checking: Check
   const room = await backend.room(signal);
   const overcommit = flags.overcommit === true;
   await using judge = await judgeFor(tasks, run_id, checking);
-  const askable = await acceptedTasks(tasks, withoutJudge(judge, graders), onLeftOut, mayBeNone);
-  const fitting = await tasksThatFit(askable, backend, room, overcommit, onLeftOut, mayBeNone);
-  const ready = new Set(await prepareTasks(fitting, backend, { signal, progress, run_id, graders, onLeftOut, mayBeNone }));
   const wanted = { init: 1, run: 1, ...(flags.concurrency !== undefined && { post: flags.concurrency }) };
+  const leaving = { onLeftOut, mayBeNone: true };
+  const askable = await acceptedTasks(tasks, withoutJudge(judge, graders), onLeftOut, true);
+  const fitting = await tasksThatFit(askable, { samples: 1, concurrency: wanted }, { backend, room, overcommit, ...leaving });
+  const ready = new Set(await prepareTasks(fitting, backend, { signal, progress, run_id, graders, ...leaving }));
   const { concurrency } = fitMachine([...ready], 1, wanted, backend, room, overcommit);
   return await admitTasks(
     open.filter(({ task }) => ready.has(task)),

@@ -39,7 +39,7 @@ import { watchOf } from "./watch/watch-flags.ts";
 
 export function run(program: Command): void {
   const words = { harness: "one's own command stands in the run file", unsafeHost: "", out: "runs" };
-  const trust = { below: "refuse the run where a task", notAdmitted: "leave out, by name, each task" };
+  const trust = { below: "leave out, by name, each task that", notAdmitted: "leave out, by name, each task" };
   addServiceFlags(addTrustFlags(addTaskChoice(addRolloutFlags(program.command("run"), words)), trust))
     .description(
       "Runs every task `samples` times through the harness, each in a sandbox that can reach only the proxy, grades the work in a fresh\nsandbox (or in its own: --grading) and writes <out>/<run id>/: sessions/, rollouts.jsonl, trajectories.jsonl. A failed rollout is a record; its siblings go on,\na task that cannot be loaded is named and\nleft out. The exit code is 1 where a rollout has no reward or a task was left out.",

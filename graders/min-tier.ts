@@ -1,4 +1,4 @@
-/** Refuses tasks whose verdicts would be worth less than a run asks for, before anything is sampled. */
+/** Refuses a task whose verdicts would be worth less than a run asks for, before anything is sampled. */
 import { AlidadeError } from "../errors.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { Tier } from "../schema/rollout.ts";
@@ -20,27 +20,14 @@ export function isBelowTier(tier: Tier | null, least: Tier): boolean {
   return tier === null || Tier.options.indexOf(tier) < Tier.options.indexOf(least);
 }
 
-/** As many as a person reads. */
-const namedTasks = 10;
-
-/** Throws `config_invalid` with the tasks that are below. */
-export function checkTiers(
-  tasks: readonly Task[],
-  least: Tier | null,
-  backend: Pick<SandboxBackend, "capabilities">,
-  known?: readonly Grader[],
-): void {
-  if (least === null) return;
-  const below = tasks
-    .map((task) => ({ task, tier: tierOfTask(task, backend, known) }))
-    .filter(({ tier }) => isBelowTier(tier, least))
-    .map(({ task, tier }) => `${task.task_id} (${task.grader.kind}: ${tier ?? "no tier is known"})`);
-  if (below.length === 0) return;
-  const more = below.length > namedTasks ? ` and ${below.length - namedTasks} more` : "";
+/** Throws `config_invalid` for a task that is below. */
+export function checkTier(task: Task, least: Tier | null, backend: Pick<SandboxBackend, "capabilities">, known?: readonly Grader[]): void {
+  const tier = least === null ? null : tierOfTask(task, backend, known);
+  if (least === null || !isBelowTier(tier, least)) return;
   const sandbox = backend.capabilities.isolation === "none" ? "; the process sandbox gives T0 to every task: use docker" : "";
   throw new AlidadeError(
     "config_invalid",
-    `min_tier is ${least}, and ${below.length} of ${tasks.length} tasks are graded below it: ${below.slice(0, namedTasks).join(", ")}${more}${sandbox}. Grade them in another way, leave them out, or lower min_tier`,
+    `min_tier is ${least}, and the task ${task.task_id} is graded below it (${task.grader.kind}: ${tier ?? "no tier is known"})${sandbox}. Grade it in another way, or lower min_tier`,
     { param: "min_tier" },
   );
 }

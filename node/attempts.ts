@@ -70,7 +70,7 @@ export class Attempts {
   async #outcome(claim: Claim, slot: ClaimedSets, keep: (payload: Payload) => void, signal: AbortSignal): Promise<RolloutOutcome> {
     const { setup, harnessNamed, session, admit } = this.#node;
     const harness = await harnessNamed(claim.spec.harness);
-    checkPublicNetwork([claim.task], setup.network?.allow_public ?? false);
+    checkPublicNetwork(claim.task, setup.network?.allow_public ?? false);
     assertTrust(claim, setup);
     admit?.(claim.task);
     const plan = attemptPlan(claim, harness, session);

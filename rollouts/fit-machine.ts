@@ -58,17 +58,47 @@ function needsOf(task: Task, backend: Pick<SandboxBackend, "takes">): Needs {
   return { task, agent: backend.takes(task.limits, services), grader: backend.takes(gradeLimits(task.limits), services) };
 }
 
-/** The tasks of which this machine holds a sandbox; `onLeftOut` gets the error of each other one. Throws it where none is left, unless that may be. */
-export function tasksThatFit(
-  tasks: Task[],
-  backend: Pick<SandboxBackend, "takes">,
-  room: Room,
-  overcommit: boolean,
-  onLeftOut: (error: AlidadeError) => void,
-  mayBeNone = false,
-): Promise<Task[]> {
-  const accept = (task: Task): void => void fitMachine([task], 1, { init: 1 }, backend, room, overcommit);
-  return acceptedTasks(tasks, accept, onLeftOut, mayBeNone);
+export type FitOptions = {
+  backend: Pick<SandboxBackend, "takes">;
+  room: Room;
+  overcommit: boolean;
+  onLeftOut: (error: AlidadeError) => void;
+  mayBeNone?: boolean;
+};
+
+/** How many rollouts of each task there are, and what is to go on at once. */
+export type RolloutsWanted = { samples: number; concurrency: WantedConcurrency };
+
+/**
+ * The tasks of which this machine holds a sandbox, and as many of them as the chosen numbers ask for; `onLeftOut` gets the
+ * error of each other one. Throws them where none is left, unless that may be.
+ */
+export async function tasksThatFit(tasks: Task[], wanted: RolloutsWanted, options: FitOptions): Promise<Task[]> {
+  const { onLeftOut, mayBeNone = false } = options;
+  const alone = await acceptedTasks(tasks, (task) => assertFits([task], oneAtATime, options), onLeftOut, mayBeNone);
+  if (fits(alone, wanted, options)) return alone;
+  // What takes more than the share of a slot is in the way of the others.
+  const ofSlots = { ...wanted, samples: Number.MAX_SAFE_INTEGER };
+  const small = alone.filter((task) => fits([task], ofSlots, options));
+  // Where most of them do, the numbers are at fault: `fitMachine` says so.
+  if (small.length * 2 < alone.length || !fits(small, wanted, options)) return alone;
+  return acceptedTasks(alone, (task) => assertFits([task], ofSlots, options), onLeftOut, mayBeNone);
+}
+
+/** A sandbox of an agent or a grader. */
+export const oneAtATime: RolloutsWanted = { samples: 1, concurrency: { init: 1 } };
+
+function assertFits(tasks: Task[], { samples, concurrency }: RolloutsWanted, { backend, room, overcommit }: FitOptions): void {
+  fitMachine(tasks, samples, concurrency, backend, room, overcommit);
+}
+
+function fits(tasks: Task[], wanted: RolloutsWanted, options: FitOptions): boolean {
+  try {
+    assertFits(tasks, wanted, options);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** From the requested numbers down to the least that a run needs: one sandbox at a time, of an agent or a grader. */

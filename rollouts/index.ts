@@ -7,7 +7,7 @@ export { type Evaluation, EvaluationTally } from "./figures/evaluation-tally.ts"
 export { type Figure, type StepFigures, stepFigures } from "./figures/step-figures.ts";
 export { newestOf, StepTallies } from "./figures/step-tallies.ts";
 export { passReward, type ResultTally, type TalliedRow } from "./figures/tally.ts";
-export { fitMachine, tasksThatFit } from "./fit-machine.ts";
+export { fitMachine, oneAtATime, tasksThatFit } from "./fit-machine.ts";
 export { lockFolder } from "./folder-lock.ts";
 export type { RolloutPlan } from "./rollout-plan.ts";
 export { type Rollouts, rolloutsOn } from "./rollouts.ts";

@@ -9,6 +9,7 @@ import type { RolloutRecord } from "../schema/rollout.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
 import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
+import { acceptedTasks } from "./accepted/accepted-tasks.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { NullWatch } from "./null-watch.ts";
 import { packOf } from "./prepare.ts";
@@ -79,10 +80,11 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   const onLeftOut = setup.onLeftOut ?? (({ message }: AlidadeError) => note(`LEFT OUT: ${message}`));
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
-  checkPublicNetwork(tasks, setup.network?.allow_public ?? false);
+  const isAllowed = setup.network?.allow_public ?? false;
+  const allowed = await acceptedTasks(tasks, (task) => checkPublicNetwork(task, isAllowed), onLeftOut);
   const space = async (stop: AbortSignal) => setup.disk?.assertFree(stop);
   const graded = graders && { graders };
-  const ready = await prepareTasks(tasks, backend, { signal, progress: note, run_id, ...graded, space, onLeftOut });
+  const ready = await prepareTasks(allowed, backend, { signal, progress: note, run_id, ...graded, space, onLeftOut });
   await packOf(setup, harness, signal);
   return ready;
 }

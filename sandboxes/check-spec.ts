@@ -62,16 +62,14 @@ export function usesNetwork(environment: Environment): boolean {
 }
 
 /** Throws `task_invalid` for a task that wants the public network where the operator did not allow it. */
-export function checkPublicNetwork(tasks: { task_id: string; environment: Environment }[], isAllowed: boolean): void {
-  for (const { task_id, environment } of isAllowed ? [] : tasks) {
-    const field = networksOf(environment).find(({ access }) => access === "public")?.field;
-    if (field !== undefined)
-      throw new AlidadeError(
-        "task_invalid",
-        `environment.${field} of the task ${task_id} is public: pass --allow-public-network, or name hosts with { allow: [...] }.`,
-        { param: `environment.${field}` },
-      );
-  }
+export function checkPublicNetwork({ task_id, environment }: { task_id: string; environment: Environment }, isAllowed: boolean): void {
+  const field = isAllowed ? undefined : networksOf(environment).find(({ access }) => access === "public")?.field;
+  if (field === undefined) return;
+  throw new AlidadeError(
+    "task_invalid",
+    `environment.${field} of the task ${task_id} is public: pass --allow-public-network, or name hosts with { allow: [...] }.`,
+    { param: `environment.${field}` },
+  );
 }
 
 function shown(access: NetworkAccess): string {

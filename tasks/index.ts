@@ -7,6 +7,7 @@ import { harbor } from "./harbor.ts";
 import { exists } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
 import { native } from "./native.ts";
+import { isSome, noneLeft } from "./none-left.ts";
 import { sweRow } from "./swe/index.ts";
 import { assertReadable } from "./task-folders.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
@@ -68,8 +69,8 @@ export async function loadTasks(path: string, options: LoadOptions = {}): Promis
 }
 
 /**
- * The tasks of several places; one that cannot be loaded is left out, and `onLeftOut` gets its error. Throws the first such
- * error where no task is left.
+ * The tasks of several places; one that cannot be loaded is left out, and `onLeftOut` gets its error. Throws all of
+ * them as one where no task is left.
  */
 export async function loadTaskSets(
   places: readonly string[],
@@ -78,7 +79,7 @@ export async function loadTaskSets(
   const errors: AlidadeError[] = [];
   const onLeftOut = (error: AlidadeError): void => void errors.push(error);
   const tasks = (await Promise.all(places.map((place) => loadTasks(place, { ...options, onLeftOut })))).flat();
-  if (tasks.length === 0 && errors[0]) throw errors[0];
+  if (tasks.length === 0 && isSome(errors)) throw noneLeft(errors);
   errors.forEach(options.onLeftOut);
   return tasks;
 }

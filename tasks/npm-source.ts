@@ -5,10 +5,11 @@
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../errors.ts";
+import type { TreeFile } from "../files/file-tree.ts";
 import { BoundedOutput } from "../host/bounded-output.ts";
 import { cached } from "../host/cache-folder.ts";
 import { temporary } from "../host/temporary-folder.ts";
@@ -49,21 +50,25 @@ export function integrityOf(tarball: Buffer): string {
 
 /** `node_modules` for a folder with package.json and package-lock.json, installed into the cache. */
 export async function installedPackages(manifest: string, options: LoadOptions): Promise<string> {
-  const names = ["package.json", "package-lock.json"];
-  const contents = await Promise.all(
-    names.map((name) =>
-      readFile(join(manifest, name)).catch(() => {
-        throw taskError(manifest, "source.dependencies", `${name} is missing: dependencies are pinned by both files`);
-      }),
-    ),
-  );
+  const files = await lockedPackages(manifest);
   const hash = createHash("sha256");
-  for (const content of contents) hash.update(createHash("sha256").update(content).digest());
+  for (const { content } of files) hash.update(createHash("sha256").update(content).digest());
   return cached(`dependencies/${hash.digest("hex").slice(0, 32)}`, async (folder) => {
     options.progress?.("installing the dependencies of the tests");
-    for (const name of names) await copyFile(join(manifest, name), join(folder, name));
+    for (const { path, content } of files) await writeFile(join(folder, path), content);
     await npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder, options);
   });
+}
+
+/** The two files that pin them. Throws `task_invalid` where one is missing. */
+export function lockedPackages(manifest: string): Promise<TreeFile[]> {
+  const read = async (path: string): Promise<TreeFile> => {
+    const content = await readFile(join(manifest, path)).catch(() => {
+      throw taskError(manifest, "source.dependencies", `${path} is missing: dependencies are pinned by both files`);
+    });
+    return { path, content, mode: 0o644 };
+  };
+  return Promise.all(["package.json", "package-lock.json"].map(read));
 }
 
 async function npm(args: string[], cwd: string, { signal }: Pick<LoadOptions, "signal">): Promise<void> {

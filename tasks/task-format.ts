@@ -14,7 +14,9 @@ export type LoadOptions = {
   env?: Readonly<Record<string, string>>;
   /** The operator allows the public network: tasks of a format whose default it is get it. */
   allowPublic?: boolean;
-  /** Where images of published sets come from: `build`, by the recipes in their rows. Left out: they are pulled. */
+  /** Looks at the task's own files alone: nothing is pulled or fetched, and what only an image or a registry says is left open. */
+  static?: boolean;
+  /** Where images come from: `build`, by the recipe in a row or the Dockerfile beside a task. Left out: they are pulled. */
   images?: (typeof imageSources)[number];
   /** Folder with bare clones (`owner/name.git`) that recipes build from; what is not there comes from https://github.com. */
   repositories?: string | null;

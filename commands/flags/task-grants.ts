@@ -12,7 +12,8 @@ export function taskEnvOption(): Option {
 export type ImageSourceFlags = Pick<LoadOptions, "images"> & { repositories?: string };
 
 export function imagesOption(): Option {
-  const words = "where images of SWE sets come from: pull, or build by the recipe in each row (SWE-rebench, SWE-rebench-V2); default: pull";
+  const words =
+    "where images come from: pull, or build, by the recipe in a row (SWE-rebench, SWE-rebench-V2) or the Dockerfile beside a Harbor task; default: pull";
   return new Option("--images <from>", words).choices(imageSources);
 }
 

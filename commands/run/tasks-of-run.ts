@@ -2,10 +2,11 @@
 import type { Config } from "../../config.ts";
 import type { AlidadeError } from "../../errors.ts";
 import { checksVersion } from "../../graders/admission/checks-version.ts";
-import { checkTiers } from "../../graders/min-tier.ts";
+import { checkTier } from "../../graders/min-tier.ts";
 import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.ts";
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { acceptedTasks } from "../../rollouts/accepted/accepted-tasks.ts";
+import { LeftOutTasks } from "../../rollouts/accepted/left-out-tasks.ts";
 import { admittedTasks, type Concurrency, fitMachine, tasksThatFit } from "../../rollouts/index.ts";
 import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
@@ -19,23 +20,31 @@ import { grantsOf } from "../flags/task-grants.ts";
 type PlugIns = Awaited<ReturnType<typeof loadPlugIns>>;
 type Telling = { note: (text: string) => void; onLeftOut: (error: AlidadeError) => void; signal: AbortSignal };
 
-/** Throws what makes the run impossible; `onLeftOut` gets the error of each task that cannot be one of it. */
+/** Throws what makes the run impossible, and where no task is left why; `onLeftOut` gets the error of each task that cannot be one of it. */
 export async function tasksOfRun(
   config: Config,
   plugIns: PlugIns,
   backend: SandboxBackend,
   telling: Telling,
 ): Promise<{ tasks: Task[]; concurrency: Concurrency }> {
-  const { note, onLeftOut, signal } = telling;
-  const chosen = await tasksAskedFor(config, plugIns, telling);
-  checkPublicNetwork(chosen, config.allow_public_network);
-  checkTiers(chosen, config.min_tier, backend, plugIns.graders);
+  const { note, signal } = telling;
+  const { graders } = plugIns;
+  const leftOut = new LeftOutTasks(telling.onLeftOut);
+  const onLeftOut = leftOut.add;
+  const chosen = await tasksAskedFor(config, plugIns, { ...telling, onLeftOut });
+  const accept = (task: Task): void => {
+    checkPublicNetwork(task, config.allow_public_network);
+    checkTier(task, config.min_tier, backend, graders);
+  };
+  const accepted = await acceptedTasks(chosen, accept, onLeftOut, true);
+  const admission = { version: checksVersion(version), graders, onLeftOut };
+  const admitted = config.admitted_only ? await admittedTasks(accepted, backend, admission) : accepted;
+  const { samples, overcommit } = config;
+  const wanted = { samples, concurrency: { ...config.concurrency, warm: config.warm.sandboxes } };
   const room = await backend.room(signal);
-  const fitting = await tasksThatFit(chosen, backend, room, config.overcommit, onLeftOut);
-  const admission = { version: checksVersion(version), graders: plugIns.graders, onLeftOut };
-  const tasks = config.admitted_only ? await admittedTasks(fitting, backend, admission) : fitting;
-  const wanted = { ...config.concurrency, warm: config.warm.sandboxes };
-  const { concurrency, note: less } = fitMachine(tasks, config.samples, wanted, backend, room, config.overcommit);
+  const tasks = await tasksThatFit(admitted, wanted, { backend, room, overcommit, onLeftOut, mayBeNone: true });
+  leftOut.assertSome(tasks);
+  const { concurrency, note: less } = fitMachine(tasks, samples, wanted.concurrency, backend, room, overcommit);
   if (less !== null) note(less);
   return { tasks, concurrency };
 }

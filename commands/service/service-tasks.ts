@@ -3,7 +3,7 @@ import type { Config } from "../../config.ts";
 import { AlidadeError } from "../../errors.ts";
 import { checksVersion } from "../../graders/admission/checks-version.ts";
 import type { Grader } from "../../graders/grader.ts";
-import { checkTiers } from "../../graders/min-tier.ts";
+import { checkTier } from "../../graders/min-tier.ts";
 import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.ts";
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { type Demands, strictest } from "../../ledger/index.ts";
@@ -18,6 +18,7 @@ import { hashedTasks, inlineTask, loadTaskSets } from "../../tasks/index.ts";
 import { chosenTasks } from "../../tasks/select-tasks.ts";
 import { version } from "../../version.ts";
 import { loadPlugIns } from "../flags/plug-in-flags.ts";
+import { grantsOf } from "../flags/task-grants.ts";
 
 type Note = (text: string) => void;
 
@@ -35,14 +36,7 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
   const all =
     config.tasks.length === 0
       ? []
-      : await loadTaskSets(config.tasks, {
-          ...plugIns,
-          images: config.images,
-          repositories: config.repositories,
-          signal,
-          progress: note,
-          onLeftOut,
-        });
+      : await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
   const tasks = chosenTasks(all, config.choose).map((task) => withGrading(task, config.grading));
   const cost = costOfSharing(tasks);
   if (cost !== null) note(cost);
@@ -84,7 +78,7 @@ export function demandsOf({ min_tier, admitted_only }: Config): Demands {
 /** Throws what is missing for a verdict of the task to count here. Records are read anew, so a task may be checked meanwhile. */
 function trustedBy(sandboxes: Sandboxes, graders: readonly Grader[]) {
   return async (task: Task, { min_tier, admitted_only }: Demands): Promise<void> => {
-    checkTiers([task], min_tier ?? null, sandboxes, graders);
+    checkTier(task, min_tier ?? null, sandboxes, graders);
     if (!admitted_only) return;
     assertContainers(sandboxes);
     await assertAdmitted(task, { version: checksVersion(version), graders });
@@ -106,17 +100,19 @@ export async function roomFor(
   const room = await backend.room(signal);
   const fit = (tasks: Task[], wanted: Parameters<typeof fitMachine>[2]) =>
     fitMachine(tasks, Number.MAX_SAFE_INTEGER, wanted, backend, room, config.overcommit);
-  const fitting = await tasksThatFit(tasks, backend, room, config.overcommit, leftOutTo(note));
-  const { concurrency, note: less } = fit(fitting.length > 0 ? fitting : [usualTask], {
-    ...config.concurrency,
-    warm: config.warm.sandboxes,
-  });
+  const onLeftOut = leftOutTo(note);
+  const allowed = await acceptedTasks(tasks, (task) => checkPublicNetwork(task, config.allow_public_network), onLeftOut, true);
+  const wanted = { ...config.concurrency, warm: config.warm.sandboxes };
+  const { overcommit } = config;
+  const asked = { samples: Number.MAX_SAFE_INTEGER, concurrency: wanted };
+  const fitting = await tasksThatFit(allowed, asked, { backend, room, overcommit, onLeftOut });
+  const { concurrency, note: less } = fit(fitting.length > 0 ? fitting : [usualTask], wanted);
   if (less !== null) note(less);
   /** Throws what is wrong with it here. */
   const admit = (task: Task): void => {
-    checkPublicNetwork([task], config.allow_public_network);
+    checkPublicNetwork(task, config.allow_public_network);
     checkGrading(task, graders);
-    checkTiers([task], config.min_tier, backend, graders);
+    checkTier(task, config.min_tier, backend, graders);
     fit([task], { ...concurrency, warm: config.warm.sandboxes });
   };
   const { evaluation } = config.concurrency;

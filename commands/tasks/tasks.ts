@@ -21,6 +21,7 @@ type TasksFlags = TaskChoiceFlags & {
   out?: string;
   grader?: string[];
   taskFormat?: string[];
+  pull?: boolean;
   json?: boolean;
 };
 
@@ -32,7 +33,7 @@ export function tasks(program: Command): void {
   fromVersions(command);
   addTaskChoice(command)
     .description(
-      "list names the tasks of files and folders, show prints one as it is run, validate says what is wrong with each that cannot be loaded, and export\nwrites a row a task for the data loader of a trainer. The exit code is 1 where a task cannot be loaded.",
+      "list names the tasks of files and folders, show prints one as it is run, validate says what is wrong with each that cannot be loaded, by its files alone, and export\nwrites a row a task for the data loader of a trainer. The exit code is 1 where a task cannot be loaded.",
     )
     .argument("<action>", "list, show, validate or export")
     .argument("<paths...>", "task files or folders; `file#id` is one task of a file")
@@ -40,6 +41,7 @@ export function tasks(program: Command): void {
     .option("-o, --out <file>", "of export: default is stdout")
     .addOption(graderOption())
     .addOption(taskFormatOption())
+    .option("--pull", "of validate: also fetch sources, and pull the images whose own words a task needs, as a run does")
     .option("--json", "print one JSON object")
     .addHelpText(
       "after",
@@ -51,7 +53,7 @@ export function tasks(program: Command): void {
         throw new AlidadeError("config_invalid", `"${action}" is no action: alidade tasks ${[...actions.keys()].join(" | ")}`, {
           param: "action",
         });
-      const loaded = await loadSets(paths, flags);
+      const loaded = await loadSets(paths, flags, action === "validate" && !flags.pull);
       await act(loaded, flags);
       for (const message of loaded.leftOut) say(`\nTHIS TASK WAS LEFT OUT: ${message}`);
       if (loaded.leftOut.length > 0) terminal().exitCode = 1;
@@ -66,13 +68,14 @@ const actions = new Map<string, (loaded: Loaded, flags: TasksFlags) => Promise<v
   ["export", exportPrompts],
 ]);
 
-/** The set's id and hash are those of all its tasks; the tasks are those that are chosen. */
-async function loadSets(paths: string[], flags: TasksFlags): Promise<Loaded> {
+/** The set's id and hash are those of all its tasks; the tasks are those that are chosen. `isStatic`: no task is as it is run. */
+async function loadSets(paths: string[], flags: TasksFlags, isStatic: boolean): Promise<Loaded> {
   const signal = terminal().stopSignal();
   const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
   const leftOut: string[] = [];
   const options = {
     ...plugIns,
+    static: isStatic,
     signal,
     progress: (text: string) => say(`  ${text}`),
     onLeftOut: ({ message }: AlidadeError) => void leftOut.push(message),

@@ -2,6 +2,7 @@
 import { AlidadeError } from "../../errors.ts";
 import { Limiter } from "../../host/limiter.ts";
 import type { Task } from "../../schema/task.ts";
+import { isSome, noneLeft } from "../../tasks/none-left.ts";
 
 export type OnTaskLeftOut = (error: AlidadeError) => void;
 
@@ -12,13 +13,13 @@ const atOnce = 3;
 
 /**
  * The tasks that `accept` takes, in their order. It refuses one by an error that is the user's, which `onLeftOut` gets.
- * Throws the first such error where no task is left, unless that may be, and every other error.
+ * Throws all of them as one where no task is left, unless that may be, and every other error.
  */
 export async function acceptedTasks(tasks: readonly Task[], accept: Accept, onLeftOut: OnTaskLeftOut, mayBeNone = false): Promise<Task[]> {
   const limiter = new Limiter(atOnce);
   const refusals = await Promise.all(tasks.map((task) => limiter.run(undefined, () => refusalOf(task, accept))));
   const errors = refusals.filter((error) => error !== null);
-  if (errors[0] && errors.length === tasks.length && !mayBeNone) throw errors[0];
+  if (isSome(errors) && errors.length === tasks.length && !mayBeNone) throw noneLeft(errors);
   errors.forEach(onLeftOut);
   return tasks.filter((_, index) => refusals[index] === null);
 }

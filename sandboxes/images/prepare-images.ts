@@ -29,10 +29,10 @@ export async function prepareImages(docker: Docker, environments: Environment[],
   const prepared: PreparedImage[] = [];
   const prepareAll = [...orders.values()].map(async (indexes) => {
     const environment = environments[indexes[0] ?? 0] as Environment;
-    const image = await limiter.run(options.signal, () => prepareOne(docker, environment, options));
-    const tasks = indexes.flatMap((index) => options.user?.tasks[index] ?? []);
+    const tasks = [...new Set(indexes.flatMap((index) => options.user?.tasks[index] ?? []))];
+    const image = await limiter.run(options.signal, () => prepareOne(docker, environment, tasks, options));
     // At once: another image may take minutes, and what is wanted must not be pruned meanwhile.
-    if (options.user && image.error === null) await noteUse(image.id, { run_id: options.user.run_id, tasks: [...new Set(tasks)] });
+    if (options.user && image.error === null) await noteUse(image.id, { run_id: options.user.run_id, tasks });
     for (const index of indexes) prepared[index] = image;
   });
   await Promise.all(prepareAll);
@@ -43,7 +43,10 @@ function orderKey({ image, build, platform }: Environment): string {
   return hashOf([image, build, platform]);
 }
 
-async function prepareOne(docker: Docker, environment: Environment, options: PrepareOptions): Promise<PreparedImage> {
+/** As many names as a person reads. */
+const mostNamed = 10;
+
+async function prepareOne(docker: Docker, environment: Environment, tasks: string[], options: PrepareOptions): Promise<PreparedImage> {
   try {
     const image = await environmentImage(docker, environment, options);
     const { id, repo_digest, bytes } = await imageFacts(docker, image);
@@ -53,7 +56,14 @@ async function prepareOne(docker: Docker, environment: Environment, options: Pre
     const isOurs = environment.image === null && environment.build === null;
     const error = asAlidadeError(cause, "sandbox_unavailable");
     if (isOurs || error.code === "store_full") throw cause;
-    options.progress?.(`${error.message}\nThe rollouts of its tasks will fail; those of other tasks go on.`);
+    options.progress?.(`${namesOf(tasks)}${error.message}\nRollouts that need this image will fail; the others go on.`);
     return { image: null, error };
   }
+}
+
+/** `task a, b: `, to stand before what is wrong with their image. */
+function namesOf(tasks: string[]): string {
+  if (tasks.length === 0) return "";
+  const more = tasks.length > mostNamed ? ` and ${tasks.length - mostNamed} more` : "";
+  return `task ${tasks.slice(0, mostNamed).join(", ")}${more}: `;
 }

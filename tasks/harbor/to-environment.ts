@@ -1,6 +1,7 @@
 /** Harbor's environments as ours: image or build, workdir, user, network, healthcheck. */
 import { lstat, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import type { LastStage } from "../../sandboxes/images/build/dockerfile.ts";
 import { lastStageOf } from "../../sandboxes/images/build/dockerfile.ts";
 import { imageStart } from "../../sandboxes/images/image-start.ts";
@@ -16,28 +17,49 @@ import type { FolderOrder, PlacedStep } from "./to-verifier.ts";
 /** A folder of the host with a Dockerfile, or an image by its name. */
 export type ImageSource = { image: string; build: null; stage: LastStage } | { image: null; build: string; stage: LastStage };
 
+type ImagePlace = {
+  /** Where a Dockerfile may lie; null: there is no such folder. */
+  folder: string | null;
+  file: string;
+  field: string;
+};
+
 /** What the image's programs start with is the engine's word, where the Dockerfile and the task do not say it. */
-export async function imageSource(
-  config: EnvironmentConfig,
-  { folder, file, field }: { folder: string; file: string; field: string },
-  options: LoadOptions,
-): Promise<ImageSource> {
-  if (config.docker_image !== null) {
-    const stage = await startOf({ from: config.docker_image, workdir: config.workdir, user: null }, options);
-    return { image: config.docker_image, build: null, stage };
+export async function imageSource(config: EnvironmentConfig, place: ImagePlace, options: LoadOptions): Promise<ImageSource> {
+  const { file, field } = place;
+  const { docker_image, workdir } = config;
+  const folder = place.folder !== null && (await hasDockerfile(place.folder)) ? place.folder : null;
+  if (docker_image !== null && (folder === null || options.images !== "build")) {
+    const hint = folder === null ? "" : ", or build the Dockerfile that lies beside it: --images build";
+    const stage = { from: docker_image, workdir, user: null };
+    return { image: docker_image, build: null, stage: await startOf(stage, { file, field: `${field}.docker_image`, hint }, options) };
   }
-  const dockerfile = await lstat(join(folder, "Dockerfile")).catch(() => null);
-  if (!dockerfile?.isFile())
-    throw taskError(file, `${field}.docker_image`, `is missing, and so is ${join(folder, "Dockerfile")}: a task has one of them`);
+  if (folder === null) {
+    const where = place.folder === null ? "beside it" : `in ${place.folder}`;
+    throw taskError(file, `${field}.docker_image`, `is missing, and there is no Dockerfile ${where}: a task has one of them`);
+  }
   await checkBuild({ context: folder }, file, field);
-  const stage = lastStageOf(await readFile(join(folder, "Dockerfile"), "utf8"));
-  return { image: null, build: folder, stage: await startOf({ ...stage, workdir: config.workdir ?? stage.workdir }, options) };
+  const last = lastStageOf(await readFile(join(folder, "Dockerfile"), "utf8"));
+  const stage = { ...last, workdir: workdir ?? last.workdir };
+  return { image: null, build: folder, stage: await startOf(stage, { file, field: join(folder, "Dockerfile"), hint: "" }, options) };
 }
 
-async function startOf(stage: LastStage, { signal, progress }: LoadOptions): Promise<LastStage> {
+async function hasDockerfile(folder: string): Promise<boolean> {
+  return (await lstat(join(folder, "Dockerfile")).catch(() => null))?.isFile() === true;
+}
+
+/** `field`: what names the image. `hint`: what helps beside the engine's own words. */
+type NamedImage = { file: string; field: string; hint: string };
+
+async function startOf(stage: LastStage, { file, field, hint }: NamedImage, options: LoadOptions): Promise<LastStage> {
   const { from, workdir, user } = stage;
-  if (from === null || from === "scratch" || (workdir !== null && user !== null)) return stage;
-  const known = await imageStart(from, { signal: signal ?? new AbortController().signal, ...(progress && { progress }) });
+  if (options.static || from === null || from === "scratch" || (workdir !== null && user !== null)) return stage;
+  const { signal = new AbortController().signal, progress } = options;
+  const known = await imageStart(from, { signal, ...(progress && { progress }) }).catch((error: unknown) => {
+    signal.throwIfAborted();
+    const { code, message, param } = asAlidadeError(error, "sandbox_unavailable");
+    throw new AlidadeError(code, `${file}: ${field}: ${message.trim().replace(/\.$/, "")}${hint}`, { cause: error, param });
+  });
   return { from, workdir: workdir ?? known.workdir, user: user ?? known.user };
 }
 

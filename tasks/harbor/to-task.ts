@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import type { Service } from "../../schema/environment/services.ts";
 import type { NetworkAccess } from "../../schema/network.ts";
 import { type Environment, Limits, Task } from "../../schema/task.ts";
-import { folderBelow } from "../host-path.ts";
+import { exists, folderBelow } from "../host-path.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { readCompose } from "./compose/read-compose.ts";
@@ -35,7 +35,7 @@ export async function toTask({ task_id, folder, file, config }: ReadTask, option
   const { environment, agent, metadata } = config;
   // Before the image, which may be pulled.
   const compose = await readCompose(join(folder, "environment"), options.env ?? {});
-  const source = await imageSource(environment, { folder: await contextOf(folder, file, config), file, field: "environment" }, options);
+  const source = await imageSource(environment, { folder: await contextOf(folder, file), file, field: "environment" }, options);
   const order: FolderOrder = { folder, file, config, source, host: options.env ?? {}, unstated: unstatedNetwork(options), options };
   const steps = placedSteps(config);
   const made = toEnvironment({
@@ -91,9 +91,9 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, one) => all + one, 0);
 }
 
-/** The folder of the build; nothing is read from it where the task names an image. */
-async function contextOf(folder: string, file: string, { environment }: TaskConfig): Promise<string> {
-  return environment.docker_image === null ? folderBelow(folder, "environment", file, "environment") : folder;
+/** The folder of the build; null: a task that names an image may have none. */
+async function contextOf(folder: string, file: string): Promise<string | null> {
+  return (await exists(join(folder, "environment"))) ? folderBelow(folder, "environment", file, "environment") : null;
 }
 
 /** A label is a word for a filter, and no text. */

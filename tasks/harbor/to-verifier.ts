@@ -119,9 +119,9 @@ async function separateVerifier(order: FolderOrder, places: readonly WordPlace[]
   return { environment: made, limits: statedLimits(own), ownsTests: imaged !== undefined, source: from };
 }
 
-/** Nothing is read from it where an image is named. */
-function folderOf({ folder, file }: FolderOrder, { verifier, tests }: WordPlace): Promise<string> | string {
-  return verifier.environment?.docker_image == null ? folderBelow(folder, tests, file, tests) : join(folder, tests);
+/** null: where an image is named there may be no tests beside it. */
+async function folderOf({ folder, file }: FolderOrder, { tests }: WordPlace): Promise<string | null> {
+  return (await exists(join(folder, tests))) ? folderBelow(folder, tests, file, tests) : null;
 }
 
 function modeOf(places: readonly WordPlace[]): "shared" | "separate" {

@@ -22,7 +22,7 @@ import { Environment, Limits, Task } from "../../schema/task.ts";
 import { folderBelow } from "../host-path.ts";
 import { loadEach } from "../load-each.ts";
 import { withNode } from "../node-environment.ts";
-import { installedPackages, packageSource } from "../npm-source.ts";
+import { installedPackages, lockedPackages, packageSource } from "../npm-source.ts";
 import type { LocatedRow } from "../read-rows.ts";
 import { parseTask } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
@@ -140,6 +140,7 @@ async function toTask(row: SweRow, path: string, where: string, options: RowRead
 type Trees = { base: string; tests: string; gold: string | null };
 
 async function npmTrees(source: Extract<Source, { kind: "npm" }>, options: RowReading): Promise<Trees> {
+  if (options.static) return { base: await keep([]), tests: await keep([]), gold: await keep([]) };
   const base = await packageSource(source.package, source.base.version, source.base.integrity, options);
   const fixed = await options.read(await packageSource(source.package, source.fixed.version, source.fixed.integrity, options));
   const isTest = (file: TreeFile) => matchesAny(file.path, source.tests);
@@ -175,7 +176,9 @@ async function environmentOf(source: Source, base: string, path: string, where: 
   const manifest = await folderBelow(dirname(path), source.dependencies, where, "source.dependencies");
   return withNode({
     ...environment,
-    mounts: { [dependenciesInside]: await installedPackages(manifest, options) },
+    mounts: {
+      [dependenciesInside]: options.static ? await keep(await lockedPackages(manifest)) : await installedPackages(manifest, options),
+    },
     env: { NODE_PATH: `${dependenciesInside}/node_modules` },
   });
 }

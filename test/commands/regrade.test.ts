@@ -210,7 +210,7 @@ test("a work that was graded in the agent's own sandbox is graded again on reque
   await writeFile(join(folder, "run.yaml"), runFile({ engine: engine.url, tasks: ["a"] }));
   const place = ["run", "-c", join(folder, "run.yaml"), "-n", "1", "-o", join(folder, "runs")];
   const refused = await cli([...place, "--grading", "shared", "--min-tier", "T1"]);
-  assert.match(refused.stderr, /min_tier is T1, and 1 of 1 tasks are graded below it/);
+  assert.match(refused.stderr, /min_tier is T1, and the task a is graded below it/);
   const result = await cli([...place, "--grading", "shared"]);
   assert.equal(result.code, 0, result.stderr);
   assert.match(result.stderr, /GRADED IN THE AGENT'S OWN SANDBOX \(grading: shared\): 1 of 1 tasks\. [^\n]*tier T0[^\n]*\n/);

@@ -4,7 +4,7 @@ import { AlidadeError } from "../../errors.ts";
 import { grade } from "../../graders/grade.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { asksModels, graders } from "../../graders/index.ts";
-import { checkTiers } from "../../graders/min-tier.ts";
+import { checkTier } from "../../graders/min-tier.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { type GraderSpec, Task } from "../../schema/task.ts";
 import { spokenTrajectory } from "../fakes/records/spoken-trajectory.ts";
@@ -88,8 +88,8 @@ test("parts are graders of any kind, composites too, and the weakest tier is the
   });
   assert.deepEqual([verdict.reward, verdict.tier, verdict.grader], [0.5, "T2", "composite/weighted"]);
   const task = Task.parse({ task_id: "a", instruction: "i", grader: specOf("all", [{ gives: 1 }]) });
-  assert.doesNotThrow(() => checkTiers([task], "T2", docker, known));
-  assert.throws(() => checkTiers([task], "T3", docker, known), { message: /a \(composite: T2\)/ });
+  assert.doesNotThrow(() => checkTier(task, "T2", docker, known));
+  assert.throws(() => checkTier(task, "T3", docker, known), { message: /task a is graded below it \(composite: T2\)/ });
   assert.deepEqual([asksModels(task.grader, known), asksModels(inner, known)], [true, false]);
 });
 

@@ -117,6 +117,29 @@ test("a verifier of its own has the image of tests/Dockerfile, or the task's, an
   assert.match(shared.tests ?? "", /\/one\/tests$/);
 });
 
+test("of a named image with a Dockerfile beside it the Dockerfile is built where images are built, and the name counts elsewhere", async () => {
+  const toml = `[environment]
+docker_image = "acme/task:1"
+[verifier]
+environment_mode = "separate"
+[verifier.environment]
+docker_image = "acme/tests:1"
+`;
+  const files = { ...withConfig(toml), "tests/Dockerfile": "FROM scratch\nWORKDIR /check\nUSER root\n" };
+  const sources = async (options: LoadOptions) => {
+    const { environment, grader } = await taskOf(files, options);
+    const { verifier } = HarborSpec.parse(grader);
+    return [environment, verifier?.environment].map((one) => one?.image ?? one?.build?.context.replace(/.*\/one\//, ""));
+  };
+  assert.deepEqual(await sources({ images: "build" }), ["environment", "tests"]);
+  assert.deepEqual(await sources({ static: true }), ["acme/task:1", "acme/tests:1"]);
+  const alone = await harborFolder({
+    one: { ...withConfig('[environment]\ndocker_image = "acme/task:1"\n'), "instruction.md": "Do it.\n", "tests/test.sh": "true\n" },
+  });
+  const [pulled] = await loadTasks(alone, { images: "build", static: true });
+  assert.equal(pulled?.environment.image, "acme/task:1", "there is nothing to build it from");
+});
+
 const stepped: Files = {
   ...withConfig(`multi_step_reward_strategy = "final"
 artifacts = ["/a"]
@@ -281,7 +304,7 @@ test("what is missing, or is a link out of the folder, is named with what would 
   for (const [missing, param] of [
     ["instruction.md", "the file"],
     ["tests/test.sh", "tests/test.sh"],
-    ["environment/Dockerfile", "environment"],
+    ["environment/Dockerfile", "environment.docker_image"],
   ] as const) {
     const folder = await harborFolder({ one: Object.fromEntries(Object.entries(own).filter(([path]) => path !== missing)) });
     await assert.rejects(loadTasks(folder), { code: "task_invalid", param }, missing);

@@ -54,7 +54,7 @@ test("with admitted_only a service takes the tasks that check has admitted, sent
 
 test("a service asks for the least tier before any node does, and admits nothing for sandboxes that isolate nothing", async () => {
   const { taskOf } = await serviceWith({ min_tier: "T2" });
-  await assert.rejects(taskOf("named"), { code: "config_invalid", param: "min_tier", message: /named \(script: T1\)/ });
+  await assert.rejects(taskOf("named"), { code: "config_invalid", param: "min_tier", message: /named is graded below it \(script: T1\)/ });
   const lenient = await serviceWith({ min_tier: "T1" });
   await assert.rejects(lenient.taskOf("named", { min_tier: "T2" }), { param: "min_tier" }, "a set may demand more");
   await assert.rejects(lenient.taskOf(given("unchecked"), { admitted_only: true }), { param: "admitted_only" });
@@ -67,7 +67,11 @@ test("a service asks for the least tier before any node does, and admits nothing
 test("a service whose own node isolates nothing refuses what a set demands beyond that", async () => {
   const { taskOf } = await serviceWith({ unsafe_host: true }, localProcess);
   assert.equal((await taskOf("named", { min_tier: "T0" })).task_id, "named");
-  const refused = { code: "config_invalid", param: "min_tier", message: /named \(script: T0\); the process sandbox gives T0/ };
+  const refused = {
+    code: "config_invalid",
+    param: "min_tier",
+    message: /named is graded below it \(script: T0\); the process sandbox gives T0/,
+  };
   await assert.rejects(taskOf("named", { min_tier: "T1" }), refused);
   await admit("sent", true);
   await assert.rejects(taskOf(given("sent"), { admitted_only: true }), { code: "config_invalid", param: "admitted_only" });

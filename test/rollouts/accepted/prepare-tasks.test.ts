@@ -4,7 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { AlidadeError } from "../../../errors.ts";
-import { prepareTasks, tasksThatFit } from "../../../rollouts/index.ts";
+import { oneAtATime, prepareTasks, tasksThatFit } from "../../../rollouts/index.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
 import { Task } from "../../../schema/task.ts";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
@@ -39,44 +39,83 @@ test("a task whose environment cannot be is left out with its name and field, an
   assert.match(errors[0]?.message ?? "", /^task b: environment\.user is root, and /);
 });
 
-test("where no task is left the first error is thrown", async () => {
+test("where no task is left the reasons of all are thrown as one", async () => {
   await assert.rejects(prepared([taskOf("a", impossible)]), { code: "task_invalid" });
-  await assert.rejects(prepared([taskOf("a", impossible), taskOf("b", impossible)]), { code: "task_invalid", message: /task a/ });
+  const both = prepared([taskOf("a", impossible), taskOf("b", impossible)]);
+  await assert.rejects(both, {
+    code: "task_invalid",
+    message: /^no task is left of 2, .*\n {2}task a: environment\.user .*\n {2}task b: environment/,
+  });
 });
 
 test("a task that is too large for the machine is left out, and the others fit", async () => {
   const errors: AlidadeError[] = [];
-  const room = { memory_mb: 1000, disk_mb: null };
+  const at = { backend: localProcess, room: { memory_mb: 1000, disk_mb: null } };
   const tasks = [taskOf("large", {}, 2000), taskOf("small", {}, 500)];
-  const fitting = await tasksThatFit(tasks, localProcess, room, false, (error) => void errors.push(error));
+  const fitting = await tasksThatFit(tasks, oneAtATime, { ...at, overcommit: false, onLeftOut: (error) => void errors.push(error) });
   assert.deepEqual(
     fitting.map(({ task_id }) => task_id),
     ["small"],
   );
   assert.match(errors[0]?.message ?? "", /one sandbox of task large may take 2\.0 GiB of memory .* this machine has 1\.0 GiB/);
-  assert.equal((await tasksThatFit(tasks, localProcess, room, true, () => undefined)).length, 2);
+  assert.equal((await tasksThatFit(tasks, oneAtATime, { ...at, overcommit: true, onLeftOut: () => undefined })).length, 2);
+});
+
+test("a task that takes more than a chosen slot has is left out, and the others keep the chosen numbers", async () => {
+  const fitting = async (sizes: number[], run: number, samples = 4) => {
+    const said: string[] = [];
+    const tasks = sizes.map((size, at) => taskOf(`task-${at}`, {}, size));
+    const options = { backend: localProcess, room: { memory_mb: 1000, disk_mb: null }, overcommit: false };
+    const wanted = { samples, concurrency: { init: 1, run, post: 1 } };
+    const kept = await tasksThatFit(tasks, wanted, { ...options, onLeftOut: ({ message }) => void said.push(message) });
+    return { kept: kept.map(({ task_id }) => task_id), said };
+  };
+  const one = await fitting([100, 500, 100], 4);
+  assert.deepEqual(one.kept, ["task-0", "task-2"]);
+  assert.match(
+    one.said.join(),
+    /^task task-1: concurrency\.run 4 and .* lower concurrency\.run to 1 .* or limits\.memory_mb \(500\) of task task-1,/,
+  );
+  assert.deepEqual(await fitting([100, 400, 100], 4, 1), { kept: ["task-0", "task-1", "task-2"], said: [] }, "they fit together");
+  const most = await fitting([500, 500, 100], 4);
+  assert.deepEqual([most.kept.length, most.said], [3, []], "where most are too large the number is at fault");
 });
 
 test("run and check go on without such tasks, name them, and end with 1", { timeout: 120_000 }, async () => {
   await using engine = await ScriptedEngine.start(solve);
-  const places = await Promise.all(["good", "large", "rooted"].map((id) => writeTask(scratch, id, "gold_files: files\n")));
+  const places = await Promise.all(["good", "large", "rooted", "open"].map((id) => writeTask(scratch, id, "gold_files: files\n")));
   const change = async (place: string, from: string, to: string) => {
     const file = join(place, "task.yaml");
     await writeFile(file, (await readFile(file, "utf8")).replace(from, to));
   };
   await change(places[1] as string, "memory_mb: 256", "memory_mb: 4000000");
   await change(places[2] as string, "{ files: files }", "{ files: files, user: root }");
+  await change(places[3] as string, "{ files: files }", "{ files: files, network: public }");
   const file = join(scratch, "run.yaml");
-  await writeFile(file, runFile({ engine: engine.url, tasks: ["good", "large", "rooted"] }));
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["good", "large", "rooted", "open"] }));
   const ran = await cli(["run", "-c", file, "-n", "1", "-o", join(scratch, "runs"), "--json"]);
   const { rollouts, left_out } = jsonOf<{ rollouts: { task_id: string; verdict: { reward: number } }[]; left_out: string[] }>(ran);
   assert.deepEqual(
     rollouts.map(({ task_id, verdict }) => [task_id, verdict.reward]),
     [["good", 1]],
   );
-  assert.deepEqual([ran.code, left_out.length], [1, 2]);
-  assert.match(left_out.join("\n"), /task large may take[^\n]*\ntask rooted: environment\.user/);
+  assert.deepEqual([ran.code, left_out.length], [1, 3]);
+  const said =
+    /environment\.network of the task open is public: [^\n]*\none sandbox of task large may take[^\n]*\ntask rooted: environment\.user/;
+  assert.match(left_out.join("\n"), said);
   const checked = await cli(["check", ...places, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"]);
   const found = jsonOf<{ checks: { task_id: string }[]; left_out: string[] }>(checked);
-  assert.deepEqual([checked.code, found.checks.map(({ task_id }) => task_id), found.left_out.length], [1, ["good"], 2]);
+  assert.deepEqual([checked.code, found.checks.map(({ task_id }) => task_id), found.left_out.length], [1, ["good"], 3]);
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["large", "open"] }));
+  for (const verb of [
+    ["run", "-c", file, "-n", "1", "-o", join(scratch, "runs")],
+    ["check", ...places.slice(1), "--sandbox", "process", "--unsafe-host"],
+  ]) {
+    const { code, stderr } = await cli(verb);
+    assert.equal(code, 2, stderr);
+    assert.match(
+      stderr,
+      /no task is left of [23], for each has its reason:\n {2}environment\.network of the task open .*\n {2}one sandbox of task large/,
+    );
+  }
 });
