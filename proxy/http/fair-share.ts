@@ -2,8 +2,6 @@
  * Shares an amount among sessions: each holds at most its own share, and of those that wait the sessions come in turn,
  * one request of each, so that a session with a long line waits for itself.
  */
-import { once } from "node:events";
-
 type Waiter = { amount: number; enter: () => void };
 
 export class FairShare<Key> {
@@ -43,16 +41,23 @@ export class FairShare<Key> {
   }
 
   async #turn(key: Key, amount: number, signal: AbortSignal): Promise<void> {
-    const entered = new AbortController();
-    // Null, for an abort without a reason makes an error with its stack: 10 µs, once or more a request.
-    const waiter = { amount, enter: () => entered.abort(null) };
+    const state = { isIn: false };
+    // A promise and no signal of its own: most requests wait here, and joined signals cost each of them 70 µs.
+    const over = Promise.withResolvers<void>();
+    const enter = () => {
+      state.isIn = true;
+      over.resolve();
+    };
+    const waiter = { amount, enter };
     const line = this.#lines.get(key) ?? new Set();
     this.#lines.set(key, line.add(waiter));
     this.#serve();
-    if (entered.signal.aborted) return;
-    const either = AbortSignal.any([signal, entered.signal]);
-    if (!either.aborted) await once(either, "abort");
-    if (entered.signal.aborted) return;
+    if (state.isIn) return;
+    const leave = () => over.resolve();
+    signal.addEventListener("abort", leave, { once: true });
+    await over.promise;
+    signal.removeEventListener("abort", leave);
+    if (state.isIn) return;
     line.delete(waiter);
     if (line.size === 0) this.#lines.delete(key);
     this.#serve();

@@ -51,9 +51,11 @@ export class Sessions implements AsyncDisposable {
    */
   async within(session: Session, { ids, labels }: GivenPlace): Promise<Session> {
     const { attempt: _, ...spec } = session.spec;
-    const wanted = { ...placeIn(spec), ...ids };
+    const own = placeIn(spec);
+    const wanted = { ...own, ...ids };
+    // Nearly every call: nothing is hashed for it.
+    if (JSON.stringify(wanted) === JSON.stringify(own)) return session;
     const key_hash = hashKey(JSON.stringify([session.state.opened.key_hash, wanted]));
-    if (JSON.stringify(wanted) === JSON.stringify(placeIn(spec))) return session;
     const known = this.#byKeyHash.get(key_hash);
     if (known) return known;
     session.assertOpen();
