@@ -16,25 +16,41 @@ export type Play = {
   wire?: WireName;
   /** A key a session, for the path; null where the target knows none. */
   keys: string[] | null;
+  /** A header that names the session instead, for a target that knows none by its path. */
+  sessionHeader?: string;
 };
 
 export type Played = { calls: number; seconds: number; latencies: number[]; bytesSent: number; bytesReceived: number };
 
 answerParent({ play });
 
-async function play({ url, payload: name, shape, sessions, concurrency, keys, wire: wireName = "openai-chat" }: Play): Promise<Played> {
+/** Sessions of two plays have two names. */
+let plays = 0;
+
+async function play({
+  url,
+  payload: name,
+  shape,
+  sessions,
+  concurrency,
+  keys,
+  sessionHeader,
+  wire: wireName = "openai-chat",
+}: Play): Promise<Played> {
   const payload = payloadOf(name);
   const wire = wires[wireName];
   const conversation = conversationOf(payload, wireName);
   const played: Played = { calls: 0, seconds: 0, latencies: [], bytesSent: 0, bytesReceived: 0 };
   let next = 0;
+  const playId = plays++;
   const lane = async (): Promise<void> => {
     const client = new Client(url, { pipelining: 1, headersTimeout: 30_000, bodyTimeout: 30_000 });
     for (let session = next++; session < sessions; session = next++) {
       const path = `${keys ? `/s/${keys[session]}` : ""}${wire.path}`;
+      const headers = sessionHeader ? { [sessionHeader]: `bench-${playId}-${session}` } : {};
       const ids = shape === "growing" ? [] : foreignIds(Math.floor(payload.turns / 2));
       const turns = shape === "growing" ? payload.turns : 1;
-      for (let turn = 0; turn < turns; turn++) ids.push(await call(client, path, wire, conversation, ids, played));
+      for (let turn = 0; turn < turns; turn++) ids.push(await call(client, { path, headers }, wire, conversation, ids, played));
     }
     await client.close();
   };
@@ -50,10 +66,19 @@ function foreignIds(count: number): Buffer[] {
 }
 
 /** One call, timed from before it is sent to its last byte. Returns the id of the tool call that it was answered with. */
-async function call(client: Client, path: string, wire: Wire, conversation: Conversation, ids: Buffer[], played: Played): Promise<Buffer> {
+type Target = { path: string; headers: Record<string, string> };
+
+async function call(
+  client: Client,
+  target: Target,
+  wire: Wire,
+  conversation: Conversation,
+  ids: Buffer[],
+  played: Played,
+): Promise<Buffer> {
   const body = requestBody(conversation, ids);
   const start = performance.now();
-  const answer = await send(client, path, body);
+  const answer = await send(client, target, body);
   played.latencies.push(performance.now() - start);
   played.calls++;
   played.bytesSent += body.length;
@@ -63,12 +88,12 @@ async function call(client: Client, path: string, wire: Wire, conversation: Conv
   return id;
 }
 
-function send(client: Client, path: string, body: Buffer): Promise<Buffer> {
+function send(client: Client, { path, headers }: Target, body: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let status = 0;
     client.dispatch(
-      { path, method: "POST", headers: { "content-type": "application/json" }, body },
+      { path, method: "POST", headers: { "content-type": "application/json", ...headers }, body },
       {
         onRequestStart: () => undefined,
         onResponseStart: (_controller, statusCode) => {

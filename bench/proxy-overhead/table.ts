@@ -5,7 +5,8 @@ import type { Recorded } from "./recorded.ts";
 
 /** One contestant in one round. */
 export type Cell = {
-  contestant: "direct" | "nginx" | "pass-through" | "alidade";
+  /** direct, nginx, pass-through, alidade, or a peer. */
+  contestant: string;
   round: number;
   /** Milliseconds a call, one call at a time. */
   p50Ms: number;
