@@ -3,10 +3,11 @@
  * solution. They say whether the work is at fault, or the grader and the machine.
  */
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../files/layer.ts";
+import { Deadline } from "../../host/deadline.ts";
 import type { Verdict } from "../../schema/rollout.ts";
 import { goldWork } from "../gold.ts";
 import type { GradeContext } from "../grader.ts";
-import { type Clock, clockOf, isWellInside, saidClock } from "./clock.ts";
+import { type Clock, clockOf, isWellInside, saidClock, wholeSeconds } from "./clock.ts";
 
 /** Stands in the verdict's evidence as `own_files`. */
 export type OwnGrading = { work: "no change" | "known solution"; reward: number | null; status: Verdict["status"]; clock: Clock };
@@ -33,9 +34,11 @@ export async function gradeItsOwn(
   return gold === null ? [unchanged] : [unchanged, await gradeOwn("known solution", gold)];
 }
 
+/** Rejects where its script takes longer than a whole grading may: then what was delivered has to say all. */
 async function goldOf({ task, fresh, signal }: GradeContext, folder: string): Promise<WorkLayer | null> {
+  using deadline = new Deadline(wholeSeconds(task.limits) * 1_000);
   await using delivered = await fresh();
-  return await goldWork(task, delivered, folder, { signal });
+  return await goldWork(task, delivered, folder, { signal: AbortSignal.any([signal, deadline.signal]) });
 }
 
 /** Is one of them measured? Then grader and infrastructure do what they should. */
