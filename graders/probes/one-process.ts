@@ -8,8 +8,8 @@ const cure =
 
 type Code = (target: ProbeTarget) => string;
 
-function inBoth(name: string, title: string, rows: readonly number[], python: Code, javascript: Code): Probe {
-  const files: Probe["files"] = (target) => atLoad(target, { python: python(target), javascript: javascript(target) });
+function inBoth(name: string, title: string, rows: readonly number[], inPython: Code, inJavascript: Code): Probe {
+  const files: Probe["files"] = (target) => atLoad(target, { python: inPython(target), javascript: inJavascript(target) });
   return { name, title, rows, languages: ["javascript", "python"], cure, files };
 }
 
