@@ -29,8 +29,8 @@ export interface Ledger extends AsyncDisposable {
   readonly claimable: Waitable;
 
   /**
-   * The same key and content is the same set. Throws `request_invalid` (409) for other content under the key, and a 429 where the
-   * sets of the namespace hold too much. `namespace`: whose set it is, and whose key; the operator's own (empty) where left out.
+   * The same key and content is the same set. Throws `request_invalid` (409) for other content under the key, and a 413 where it, or
+   * the sets of the namespace together, hold too much. `namespace`: whose set it is, and whose key; the operator's own (empty) where left out.
    */
   putSet(key: string, spec: SetSpec, namespace?: string): Promise<SetState>;
   /** Its id; null: the namespace has no set of this key. */

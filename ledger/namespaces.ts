@@ -10,12 +10,12 @@ export type SetName = { namespace: string; key: string };
  */
 const mostSpecChars = 256 * 1024 * 1024;
 
-/** `chars`: with the set that is being made. Throws `too_many_requests`. */
+/** `chars`: with the set that is being made. Throws `request_invalid` (413). */
 export function assertSpecsFit(chars: number): void {
   if (chars <= mostSpecChars) return;
   throw new AlidadeError(
-    "too_many_requests",
+    "request_invalid",
     `the sets of this namespace would hold ${chars} characters of labels and other fields, and ${mostSpecChars} are kept: put groups into sets that are there, or begin another ledger`,
-    { param: "labels" },
+    { param: "labels", status: 413 },
   );
 }

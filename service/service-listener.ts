@@ -3,14 +3,15 @@ import { getRequestListener } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { keepSecret } from "../engines/index.ts";
 import { AlidadeError, asAlidadeError } from "../errors.ts";
-import type { ControlEnv } from "../proxy/control/control-body.ts";
+import { type ControlEnv, mostBodyBytes } from "../proxy/control/control-body.ts";
 import { openApi } from "../proxy/control/openapi.ts";
-import { answerError, answerRoute } from "../proxy/control/route.ts";
+import { answerError, answerRoute, callerLeft } from "../proxy/control/route.ts";
 import { closeListener, type HttpServer, listenOn, serverOf } from "../proxy/http/listen.ts";
+import { RequestBytes } from "../proxy/http/request-bytes.ts";
 import type { TlsPair } from "../proxy/http/tls-files.ts";
 import { Access, type AccessRole, type AccessToken, tokenOf } from "./access.ts";
-import type { Caller } from "./callers/caller.ts";
-import { TrainerLedger } from "./callers/trainer-ledger.ts";
+import { ServiceBounds } from "./callers/bounds.ts";
+import { type Caller, callerOf } from "./callers/caller.ts";
 import { polarRoutes } from "./polar/polar-routes.ts";
 import { PolarTasks } from "./polar/polar-tasks.ts";
 import { serviceRoutes } from "./routes/index.ts";
@@ -31,7 +32,8 @@ export class ServiceListener implements AsyncDisposable {
   constructor(parts: ServiceParts, tokens: readonly AccessToken[], version: string, tls?: TlsPair) {
     for (const { token } of tokens) keepSecret(token);
     this.#access = new Access(tokens);
-    this.#callers = new Map(tokens.map((token) => [token, callerOf(token, parts)]));
+    const bounds = new ServiceBounds(tokens.length);
+    this.#callers = new Map(tokens.map((token) => [token, callerOf(token, parts.ledger, bounds)]));
     const polar = parts.polar === null ? [] : polarRoutes(new PolarTasks(parts, parts.polar), parts);
     this.routes = [...serviceRoutes(parts), ...polar];
     this.#tls = tls;
@@ -66,9 +68,16 @@ export class ServiceListener implements AsyncDisposable {
     return app;
   }
 
-  #handle(route: ServiceRoute, context: Context<ControlEnv>): Promise<Response> {
+  async #handle(route: ServiceRoute, context: Context<ControlEnv>): Promise<Response> {
     const caller = this.#callers.get(this.#assert(context, route.roles)) as Caller;
-    return answerRoute({ ...route, handle: (request) => route.handle(request, caller) }, context, this.#stopped.signal);
+    const signal = AbortSignal.any([callerLeft(context), this.#stopped.signal]);
+    // Until it is answered, for as long its body is in memory in some form or other.
+    const leave = await caller.roomFor(bytesInMemory(route, context), signal);
+    try {
+      return await answerRoute(route, context, signal, (request) => route.handle(request, caller));
+    } finally {
+      leave();
+    }
   }
 
   #assert(context: Context<ControlEnv>, roles: readonly AccessRole[]): AccessToken {
@@ -77,6 +86,10 @@ export class ServiceListener implements AsyncDisposable {
   }
 }
 
-function callerOf({ namespace }: AccessToken, { ledger }: ServiceParts): Caller {
-  return { namespace, ledger: new TrainerLedger(ledger, namespace) };
+/** A body whose length is not said may be as long as one may be, and one that is longer is refused before it is read. */
+function bytesInMemory({ body, lines, heldBytes }: ServiceRoute, { env }: Context<ControlEnv>): number {
+  if (body === undefined && lines === undefined && heldBytes === undefined) return 0;
+  const { declared } = new RequestBytes(env.incoming);
+  if (declared !== null && declared > mostBodyBytes && heldBytes === undefined) return 0;
+  return Math.min(declared ?? mostBodyBytes, heldBytes ?? mostBodyBytes);
 }

@@ -10,13 +10,16 @@ import { RequestBytes } from "../http/request-bytes.ts";
 
 export type ControlEnv = { Bindings: HttpBindings };
 
-/** A trainer's own requests are a few kilobytes. */
-const maxBytes = 64 * 1024 * 1024;
+/** A trainer's own requests are a few kilobytes; its data set it sends in several. */
+export const mostBodyBytes = 64 * 1024 * 1024;
+/** The largest one at 250 kB/s. A slower sender would keep room that other requests wait for. */
+export const bodyMs = 300_000;
 
 /** No body is an empty object. Throws `request_invalid` with `param`. */
 export async function body<T extends z.ZodType>(context: Context<ControlEnv>, schema: T): Promise<z.infer<T>> {
-  const value = withJoined(await new RequestBytes((context.env as HttpBindings).incoming).read({ limit: maxBytes }), (bytes) =>
-    bytes.length === 0 ? {} : parseJson(bytes),
+  const value = withJoined(
+    await new RequestBytes((context.env as HttpBindings).incoming).read({ limit: mostBodyBytes, withinMs: bodyMs }),
+    (bytes) => (bytes.length === 0 ? {} : parseJson(bytes)),
   );
   const result = schema.safeParse(value);
   if (result.success) return result.data;

@@ -17,7 +17,7 @@ import { engineRoutes } from "./control-engines.ts";
 import { sessionRoutes } from "./control-sessions.ts";
 import type { Controlled } from "./controlled.ts";
 import { openApi } from "./openapi.ts";
-import { answerError, answerRoute, type ListenerRoute } from "./route.ts";
+import { answerError, answerRoute, callerLeft, type ListenerRoute } from "./route.ts";
 
 /** All that the listener answers, beside `GET /openapi.json`. */
 export const controlRoutes = (proxy: Controlled): ListenerRoute[] => [...sessionRoutes(proxy), ...engineRoutes(proxy)];
@@ -54,7 +54,10 @@ export class ControlListener implements AsyncDisposable {
       await next();
     });
     const routes = controlRoutes(proxy);
-    for (const route of routes) app.on(route.method.toUpperCase(), route.path, (context) => answerRoute(route, context));
+    for (const route of routes)
+      app.on(route.method.toUpperCase(), route.path, (context) =>
+        answerRoute(route, context, callerLeft(context), (request) => route.handle(request)),
+      );
     app.get("/openapi.json", (context) => context.json(openApi("Alidade control listener", routes, version)));
     app.notFound((context) =>
       answerError(context, new AlidadeError("not_found", `${context.req.method} ${context.req.path} is no route of the control listener`)),

@@ -4,10 +4,9 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { complaintOf } from "../../schema/complaint.ts";
-import { withJoined } from "../../wire/joined.ts";
-import { parseJson } from "../../wire/json.ts";
 import { RequestBytes } from "../http/request-bytes.ts";
-import { body, type ControlEnv } from "./control-body.ts";
+import { body, bodyMs, type ControlEnv, mostBodyBytes } from "./control-body.ts";
+import { readLines } from "./read-lines.ts";
 
 export type ListenerRoute<Body extends z.ZodType = z.ZodType, Query extends z.ZodType = z.ZodType> = {
   method: "get" | "put" | "post" | "delete";
@@ -38,9 +37,6 @@ export type RouteRequest<Body = unknown, Query = unknown> = {
   context: Context<ControlEnv>;
 };
 
-/** A trainer sends its data set in several requests. */
-const maxBytes = 64 * 1024 * 1024;
-
 /** A route without a body, for `body` of those that take none but an empty object. */
 export const nothing = z.strictObject({});
 
@@ -51,45 +47,34 @@ export function defineRoute<R extends ListenerRoute, Body extends z.ZodType, Que
   return route as unknown as R;
 }
 
-/** Checks the request by the route's schemas. Throws `request_invalid` naming the field. */
-export async function answerRoute(route: ListenerRoute, context: Context<ControlEnv>, stopped?: AbortSignal): Promise<Response> {
-  const client = clientOf(context);
-  const result = await route.handle({
+/** What a route is asked, without its handler. */
+type AskedRoute = Omit<ListenerRoute, "handle">;
+
+/** Checks the request by the route's schemas, and has it answered. `signal`: of the request. Throws `request_invalid` naming the field. */
+export async function answerRoute(
+  route: AskedRoute,
+  context: Context<ControlEnv>,
+  signal: AbortSignal,
+  handle: ListenerRoute["handle"],
+): Promise<Response> {
+  const result = await handle({
     param: (name) => context.req.param(name) ?? "",
     body: route.body && (await body(context, route.body)),
-    lines: route.lines ? await linesOf(context, route.lines) : [],
+    lines: route.lines ? await readLines(piecesOf(context), route.lines) : [],
     query: route.query && queryOf(context, route.query),
-    signal: stopped === undefined ? client : AbortSignal.any([client, stopped]),
+    signal,
     context,
   });
   return result instanceof Response ? result : context.json(result as object, route.status ?? 200);
 }
 
+function piecesOf({ env }: Context<ControlEnv>): AsyncIterable<Buffer> {
+  return new RequestBytes(env.incoming as IncomingMessage).pieces({ limit: mostBodyBytes, withinMs: bodyMs });
+}
+
 export function answerError(context: Context, error: AlidadeError): Response {
+  if (error.retryAfterSeconds !== null) context.header("retry-after", String(Math.ceil(error.retryAfterSeconds)));
   return context.json({ error: error.toJSON() }, error.status as 400);
-}
-
-async function linesOf(context: Context<ControlEnv>, schema: z.ZodType): Promise<unknown[]> {
-  const pieces = await new RequestBytes(context.env.incoming as IncomingMessage).read({ limit: maxBytes });
-  const bytes = withJoined(pieces, (joined) => Buffer.from(joined));
-  const lines: unknown[] = [];
-  for (let from = 0, number = 1; from < bytes.length; number++) {
-    const end = bytes.indexOf(10, from);
-    const line = bytes.subarray(from, end === -1 ? bytes.length : end);
-    from = end === -1 ? bytes.length : end + 1;
-    if (line.length > 0 && !/^\s*$/.test(line.subarray(0, 100).toString())) lines.push(lineOf(line, number, schema));
-  }
-  return lines;
-}
-
-function lineOf(line: Buffer, number: number, schema: z.ZodType): unknown {
-  const value = parseJson(line);
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const { path, given, message } = complaintOf(result.error, value);
-  throw new AlidadeError("request_invalid", `line ${number}: ${path.join(".") || "the line"} is ${given}: ${message}`, {
-    param: path.join(".") || null,
-  });
 }
 
 function queryOf(context: Context<ControlEnv>, schema: z.ZodType): unknown {
@@ -101,7 +86,7 @@ function queryOf(context: Context<ControlEnv>, schema: z.ZodType): unknown {
 }
 
 /** Aborted when the caller leaves before the answer. */
-function clientOf(context: Context<ControlEnv>): AbortSignal {
+export function callerLeft(context: Context<ControlEnv>): AbortSignal {
   const { outgoing } = context.env as { outgoing: NodeJS.WritableStream & { writableFinished: boolean } };
   const left = new AbortController();
   outgoing.once("close", () => {

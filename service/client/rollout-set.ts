@@ -63,8 +63,9 @@ const driftSeconds = 300;
 /** A long poll; proxies close what is silent for a minute. */
 const pollSeconds = 30;
 const linesAtOnce = 10;
-/** The service reads 64 MiB at most; tasks have a few kilobytes. */
+/** Tasks have a few kilobytes. Where they have more, a request has fewer: the service holds what it reads in memory. */
 const groupsAtOnce = 200;
+const charsAtOnce = 8 * 1024 * 1024;
 
 export class RolloutSet {
   readonly id: string;
@@ -84,10 +85,8 @@ export class RolloutSet {
 
   /** A key that was submitted before is not submitted again. Resolves with the number of new rollouts. */
   async submit(groups: Iterable<{ group_key: string; task: AskedTask }>, signal?: AbortSignal): Promise<number> {
-    const all = [...groups];
     let rollouts = 0;
-    for (let at = 0; at < all.length; at += groupsAtOnce) {
-      const lines = all.slice(at, at + groupsAtOnce);
+    for (const lines of requestsOf(groups)) {
       const answer = await this.#service.ask<{ rollouts: number }>({ method: "POST", path: `${this.#path}/groups`, lines }, signal);
       rollouts += answer.rollouts;
     }
@@ -187,4 +186,19 @@ export class RolloutSet {
   #delivery({ payload, format, step }: DeliveryOptions) {
     return { payload: payload ?? (this.spec.purpose === "eval" ? "none" : "rows"), format, step };
   }
+}
+
+/** The groups of each request. */
+function* requestsOf<Group>(groups: Iterable<Group>): Generator<Group[]> {
+  let [lines, chars]: [Group[], number] = [[], 0];
+  for (const group of groups) {
+    const more = JSON.stringify(group).length;
+    if (lines.length === groupsAtOnce || (lines.length > 0 && chars + more > charsAtOnce)) {
+      yield lines;
+      [lines, chars] = [[], 0];
+    }
+    lines.push(group);
+    chars += more;
+  }
+  if (lines.length > 0) yield lines;
 }

@@ -161,8 +161,8 @@ async function begunLines({ body }: Response) {
   return { lines, first: await lines.next() };
 }
 
-/** It may come: it does not answer (502 or 504 of a proxy, 503), has no room (503), or has not written where it listens. */
+/** It may come: it does not answer (502 or 504 of a proxy, 503), has no room (503, 429), or has not written where it listens. */
 function isAway(error: unknown): boolean {
   if (!(error instanceof AlidadeError)) return (error as { code?: unknown }).code === "ENOENT";
-  return [502, 503, 504].includes(error.status);
+  return [429, 502, 503, 504].includes(error.status);
 }

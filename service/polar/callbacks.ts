@@ -7,10 +7,10 @@ import { AlidadeError, messageOf } from "../../errors.ts";
 import type { Ledger } from "../../ledger/index.ts";
 import { postSigned, refusedAddress } from "../webhooks/post-signed.ts";
 
-type Callback = { url: string; answer: () => Promise<string> };
+type Callback = { url: string; namespace: string; answer: () => Promise<string> };
 
-/** Each is looked at after a change. */
-const mostWaiting = 10_000;
+/** Addresses of one namespace: each is looked at every second. A bridge has the tasks of some training steps under way. */
+const mostWaiting = 2_000;
 /** Sets that are over within it are found by one look. */
 const defaultPauseMs = 1_000;
 
@@ -36,20 +36,22 @@ export class Callbacks implements AsyncDisposable {
     await Promise.all([this.#work, ...this.#calls]);
   }
 
-  /** Throws `request_invalid` for an address that is never called, and a 429 where too many wait. */
-  assertMayCall(url: string): void {
-    if (this.#waiting.size >= mostWaiting)
-      throw new AlidadeError("request_invalid", `callback_url: ${mostWaiting} calls are waiting already`, {
-        param: "callback_url",
-        status: 429,
-      });
+  /** Throws `request_invalid` for an address that is never called, and `too_many_requests` where too many of the namespace wait. */
+  assertMayCall(url: string, namespace: string): void {
+    const waiting = [...this.#waiting.values()].filter((one) => one.namespace === namespace).length;
+    if (waiting >= mostWaiting)
+      throw new AlidadeError(
+        "too_many_requests",
+        `callback_url: ${mostWaiting} tasks of this namespace wait for their call: submit more when some are over, or without callback_url`,
+        { param: "callback_url", retryAfterSeconds: 5 },
+      );
     const refusal = refusedAddress(url, this.#mayBePrivate);
     if (refusal !== null) throw new AlidadeError("request_invalid", `callback_url ${refusal}`, { param: "callback_url" });
   }
 
   /** A second address of a set takes the first one's place. */
-  add(set: string, url: string, answer: () => Promise<string>): void {
-    this.#waiting.set(set, { url, answer });
+  add(set: string, callback: Callback): void {
+    this.#waiting.set(set, callback);
   }
 
   async #watch(pauseMs: number, signal: AbortSignal): Promise<void> {

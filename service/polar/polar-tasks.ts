@@ -32,7 +32,7 @@ export class PolarTasks {
     const { checkHarness, demands } = this.#parts;
     const { task_id, callback_url } = request;
     const spec = { ...setSpecOf(request), ...demands };
-    if (callback_url != null) this.#callbacks.assertMayCall(callback_url);
+    if (callback_url != null) this.#callbacks.assertMayCall(callback_url, ledger.namespace);
     const { harness } = spec;
     if (harness !== null)
       await inField("agent.harness", () => checkHarness(harness)).catch((error: unknown) => {
@@ -42,7 +42,9 @@ export class PolarTasks {
     const set = await ledger.putSet(prefix + task_id, spec).catch(refuseOther(task_id));
     await ledger.submit(set.set_id, [{ group_key: task_id, task, places: null }]).catch(refuseOther(task_id));
     await ledger.drain(set.set_id);
-    if (callback_url != null) this.#callbacks.add(set.set_id, callback_url, () => this.answer(ledger, task_id));
+    if (callback_url == null) return;
+    const { namespace } = ledger;
+    this.#callbacks.add(set.set_id, { url: callback_url, namespace, answer: () => this.answer(ledger, task_id) });
   }
 
   /** JSON of Polar's TaskStatus. Throws `not_found`. */

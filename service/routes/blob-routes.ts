@@ -17,6 +17,7 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       title:
         "Keeps a finished trajectory (its bytes are the body, at most 256 MiB) before a node finishes its rollout; the name ends with the hash of the bytes. 201 when it would survive a crash",
       status: 201,
+      heldBytes: 4 * 1024 * 1024,
       handle: async ({ param, context, signal }) => {
         const key = keyOf(param("set"), param("rollout"), param("name"));
         const body = new RequestBytes(context.env.incoming);

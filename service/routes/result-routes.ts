@@ -3,9 +3,9 @@ import { z } from "zod";
 import { AlidadeError } from "../../errors.ts";
 import { Deadline } from "../../host/deadline.ts";
 import type { Histogram } from "../../wire/histogram.ts";
-import type { TrainerLedger } from "../callers/trainer-ledger.ts";
+import type { Caller } from "../callers/caller.ts";
 import { DeliveryQuery, deliveryOf, type PayloadText } from "../delivery.ts";
-import { EventStreams, eventType } from "../event-streams.ts";
+import { eventType, openEvents } from "../open-events.ts";
 import { linesFrom, type ReadLines, type ResultLine } from "../result-lines.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { atStep } from "../stale-rows.ts";
@@ -32,7 +32,6 @@ const ResultsQuery = DeliveryQuery.extend({
 
 /** `lag`: gets for each result the time from its end to its reading. */
 export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">, lag: Histogram): ServiceRoute[] {
-  const streams = new EventStreams();
   return [
     defineRoute({
       method: "get",
@@ -43,7 +42,8 @@ export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">, lag: Histog
       query: ResultsQuery,
       headers: { "Last-Event-ID": "with events: the cursor of the last one that came; it goes before `after`" },
       answers: [lineType, eventType],
-      handle: async ({ param, query, signal, context }, { ledger }) => {
+      handle: async ({ param, query, signal, context }, caller) => {
+        const { ledger } = caller;
         const [set, { after = null, limit, step = null, whole_groups: isWhole, expired: gaps }] = [param("id"), query];
         const spec = await ledger.specOf(set);
         const delivery = deliveryOf(blobs, query, isWhole, spec);
@@ -51,10 +51,10 @@ export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">, lag: Histog
         if (context.req.header("accept")?.includes(eventType)) {
           const last = context.req.header("last-event-id") || null;
           const order = { ledger, set, read, delivery, after: last ?? after, limit: limit ?? Number.POSITIVE_INFINITY };
-          return streams.open(order, last !== null, signal);
+          return openEvents(order, caller, last !== null, signal);
         }
         const look = () => read(after, limit ?? defaultLimit);
-        const lines = await waitedFor(ledger, set, look, (found) => found.length > 0, query.wait, signal);
+        const lines = await waitedFor(caller, set, look, (found) => found.length > 0, query.wait, signal);
         return query.payload === "none" ? atOnce(lines) : ndjson(lines, delivery, signal);
       },
     }),
@@ -64,12 +64,13 @@ export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">, lag: Histog
       roles: ["read"],
       title: "One rollout's result; `result` is null where it is not over",
       query: DeliveryQuery.extend({ wait }),
-      handle: async ({ param, query, signal }, { ledger }) => {
+      handle: async ({ param, query, signal }, caller) => {
+        const { ledger } = caller;
         const set = param("id");
         const spec = await ledger.specOf(set);
         const delivery = deliveryOf(blobs, query, false, spec);
         const look = () => ledger.result(set, param("rollout"));
-        const row = await waitedFor(ledger, set, look, (found) => found !== null, query.wait, signal);
+        const row = await waitedFor(caller, set, look, (found) => found !== null, query.wait, signal);
         const rows = row && atStep([row], spec, query.step ?? null);
         const text = rows === null ? '{"result":null}' : `{"result":${JSON.stringify(rows[0])}${await delivery(rows, signal)}}`;
         return new Response(text, { headers: { "content-type": "application/json" } });
@@ -86,23 +87,31 @@ function measured(read: ReadLines, lag: Histogram): ReadLines {
   };
 }
 
-/** Looks again after each change of the set, until it is enough or the time is over. */
+/** Looks again after each change of the set, until it is enough or the time is over. Throws `too_many_requests` where it would have to wait. */
 async function waitedFor<T>(
-  ledger: TrainerLedger,
+  { ledger, openPoll }: Caller,
   set: string,
   look: () => Promise<T>,
   isEnough: (found: T) => boolean,
   seconds: number,
   signal: AbortSignal,
 ): Promise<T> {
-  using late = new Deadline(seconds * 1000);
-  const either = AbortSignal.any([signal, late.signal]);
-  for (;;) {
-    const seen = ledger.version;
-    const found = await look();
-    if (isEnough(found) || seconds === 0 || late.signal.aborted) return found;
-    await ledger.changed(seen, either, set).catch(() => undefined);
-    signal.throwIfAborted();
+  let seen = ledger.version;
+  let found = await look();
+  if (isEnough(found) || seconds === 0) return found;
+  const leave = openPoll();
+  try {
+    using late = new Deadline(seconds * 1000);
+    const either = AbortSignal.any([signal, late.signal]);
+    while (!isEnough(found) && !late.signal.aborted) {
+      await ledger.changed(seen, either, set).catch(() => undefined);
+      signal.throwIfAborted();
+      seen = ledger.version;
+      found = await look();
+    }
+    return found;
+  } finally {
+    leave();
   }
 }
 

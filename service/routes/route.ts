@@ -8,6 +8,8 @@ export type ServiceRoute<Body extends z.ZodType = z.ZodType, Query extends z.Zod
   ListenerRoute<Body, Query>,
   "handle"
 > & {
+  /** Bytes of its body that are in memory at once, where it hands them on as they come; absent: all of them. */
+  heldBytes?: number;
   /** One of these is enough. */
   roles: readonly AccessRole[];
   /** Whatever belongs to a trainer is reached by the caller's ledger alone. */

@@ -91,7 +91,7 @@ for (const { name, needs, searches, place } of drivers) {
     assert.equal(await ledger.setNamed("long", "one"), null);
     await ledger.putSet("fits", spec(words(30)), "one");
     await at.tell("UPDATE namespaces SET spec_chars = 256 * 1024 * 1024 - 60000 WHERE name = 'one'");
-    await assert.rejects(ledger.putSet("more", spec(words(30)), "one"), { code: "too_many_requests", status: 429, param: "labels" });
+    await assert.rejects(ledger.putSet("more", spec(words(30)), "one"), { code: "request_invalid", status: 413, param: "labels" });
     assert.equal(await ledger.setNamed("more", "one"), null);
     await ledger.putSet("more", spec(words(30)), "other");
     assert.equal((await ledger.putSet("fits", spec(words(30)), "one")).key, "fits", "a set that is there is asked for again");

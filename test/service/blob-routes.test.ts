@@ -1,6 +1,7 @@
 /** Trajectories that nodes send to the service, where both share no disk. */
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { once } from "node:events";
+import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { getPacked, openBlobs, putPacked } from "../../blobs/index.ts";
@@ -72,6 +73,34 @@ test("a service waits no longer for its own place than the node does", async (t)
   stop.abort(new Error("the node was stopped"));
   await assert.rejects(waiting, /stopped|aborted/);
   await until(() => signal.aborted);
+});
+
+test("a trajectory is taken as fast as its place keeps it, and is never in memory whole", async (t) => {
+  const { url, blobs } = await serviceAt(t);
+  const [begun, goOn] = [Promise.withResolvers<number>(), Promise.withResolvers<void>()];
+  const putPieces = async (_key: string, pieces: AsyncIterable<Uint8Array>) => {
+    for await (const piece of pieces) {
+      begun.resolve(piece.length);
+      await goOn.promise;
+    }
+  };
+  Object.assign(blobs, { putPieces });
+  const sending = request(`${url}/blobs/set1/roll1/1-0123456789abcdef.json.zst`, {
+    method: "PUT",
+    headers: { authorization: "Bearer node" },
+  });
+  const answer = once(sending, "response");
+  let isSent = false;
+  // More than the kernel keeps of what is not read.
+  sending.end(Buffer.alloc(64 * 1024 * 1024), () => {
+    isSent = true;
+  });
+  assert.ok((await begun.promise) <= 64 * 1024);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  assert.equal(isSent, false, "what is not kept yet is not read");
+  goOn.resolve();
+  const [{ statusCode }] = await answer;
+  assert.equal(statusCode, 400, "they are not the bytes of that name");
 });
 
 test("an address that is none, one with a password, and a token that is not there are named before anything is sent", () => {

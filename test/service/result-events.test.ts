@@ -4,7 +4,6 @@ import { test } from "node:test";
 import { type Claim, SetSpec } from "../../ledger/index.ts";
 import { resultEvents } from "../../service/result-events.ts";
 import { linesFrom } from "../../service/result-lines.ts";
-import { until } from "../fakes/machine/until.ts";
 import { serviceAt, serviceGroups } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 
@@ -77,19 +76,6 @@ test("an order that is wrong has a status and opens no stream", async (t) => {
   for (const query of ["after=7", "limit=0", "payload=rows&format=slime"])
     assert.equal((await eventsAt(`${url}/sets/${set}/results?${query}`)).status, 400, query);
   assert.equal((await eventsAt(`${url}/sets/${set}/results`, { lastId: "setother.r1" })).status, 400);
-});
-
-test("streams are bounded in number, and a client that leaves gives its place back", async (t) => {
-  const { url, call } = await serviceAt(t);
-  const set = (await call("PUT", "/sets/a", { samples: 1 })).body.set_id;
-  const at = `${url}/sets/${set}/results`;
-  const leave = new AbortController();
-  const open = await Promise.all(Array.from({ length: 100 }, () => eventsAt(at, { signal: leave.signal })));
-  assert.ok(open.every(({ status }) => status === 200));
-  const refused = await eventsAt(at);
-  assert.deepEqual([refused.status, /100 streams of results are open/.test(await refused.text())], [429, true]);
-  leave.abort();
-  await until(async () => (await eventsAt(at, { signal: t.signal })).status === 200);
 });
 
 test("a stream without results is kept open by comments, and its signal ends it", async (t) => {

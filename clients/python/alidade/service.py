@@ -14,8 +14,9 @@ import urllib.request
 
 # A long poll; proxies close what is silent for a minute.
 POLL_SECONDS = 30
-# The service reads 64 MiB at most; tasks have a few kilobytes.
+# Tasks have a few kilobytes. Where they have more, a request has fewer: the service holds what it reads in memory.
 GROUPS_A_REQUEST = 200
+CHARS_A_REQUEST = 8 * 1024 * 1024
 # The service reads the trajectories of a whole batch.
 DRIFT_SECONDS = 300
 
@@ -89,7 +90,7 @@ class Service:
                     return
 
     def _ask(self, read, method, path, body, query, seconds, lines):
-        """What `read` makes of the answer. Tries again, with growing pauses, while the service is away (502, 503, 504), has no room (503), or
+        """What `read` makes of the answer. Tries again, with growing pauses, while the service is away (502, 503, 504), has no room (503, 429), or
         its answer breaks off."""
         until = time.monotonic() + self._patience
         pause, told = 0.1, -60
@@ -97,7 +98,7 @@ class Service:
             try:
                 return read(self._send(method, path, body, query, seconds, lines))
             except ServiceError as refusal:
-                if refusal.status not in (502, 503, 504) or time.monotonic() > until:
+                if refusal.status not in (429, 502, 503, 504) or time.monotonic() > until:
                     raise
                 reason = refusal
             except (OSError, http.client.HTTPException, ValueError) as error:
@@ -199,12 +200,15 @@ class RolloutSet:
     def submit(self, groups):
         """`groups`: (key, task) pairs; a task is a name that the service knows, or a dict in Alidade's own form. A key that was
         submitted before is not submitted again, so a restarted trainer may submit all of it. Returns the new rollouts."""
-        new, lines = 0, []
+        new, lines, chars = 0, [], 0
         for key, task in groups:
-            lines.append({"group_key": str(key), "task": task})
-            if len(lines) == GROUPS_A_REQUEST:
+            line = {"group_key": str(key), "task": task}
+            more = len(json.dumps(line))
+            if len(lines) == GROUPS_A_REQUEST or (lines and chars + more > CHARS_A_REQUEST):
                 new += self._submit(lines)
-                lines = []
+                lines, chars = [], 0
+            lines.append(line)
+            chars += more
         return new + (self._submit(lines) if lines else 0)
 
     def _submit(self, lines):

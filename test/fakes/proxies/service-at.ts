@@ -8,8 +8,8 @@ import { type Demands, type Ledger, SqliteLedger } from "../../../ledger/index.t
 import { ControlFollower } from "../../../node/control-follower.ts";
 import { faultsOfMachine } from "../../../node/index.ts";
 import type { TlsPair } from "../../../proxy/index.ts";
-import type { Caller } from "../../../service/callers/caller.ts";
-import { TrainerLedger } from "../../../service/callers/trainer-ledger.ts";
+import { ServiceBounds } from "../../../service/callers/bounds.ts";
+import { type Caller, callerOf } from "../../../service/callers/caller.ts";
 import { Callbacks, roles, ServiceListener } from "../../../service/index.ts";
 import { inlineTask } from "../../../tasks/index.ts";
 import { scratchFolder } from "../machine/scratch-folder.ts";
@@ -100,7 +100,7 @@ export async function serviceAt(
 }
 
 /** Who asks with a token that sees all sets, for a route that is called without a listener. */
-export const callerOfAll = (ledger: Ledger): Caller => ({ namespace: null, ledger: new TrainerLedger(ledger, null) });
+export const callerOfAll = (ledger: Ledger): Caller => callerOf({ token: "all", roles, namespace: null }, ledger, new ServiceBounds(1));
 
 /** A body of POST …/groups. */
 export const serviceGroups = (...keys: string[]) => keys.map((group_key) => JSON.stringify({ group_key, task: serviceTask })).join("\n");

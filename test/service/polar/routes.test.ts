@@ -206,6 +206,15 @@ test("an address to call back is public, unless the operator says otherwise", as
   const { ledger } = await serviceAt(t);
   await using callbacks = new Callbacks(ledger, false, () => undefined);
   for (const url of ["http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]/x", "http://169.254.169.254/x", "http://u:p@example.com/"])
-    assert.throws(() => callbacks.assertMayCall(url), { code: "request_invalid", param: "callback_url" }, url);
-  callbacks.assertMayCall("https://trainer.example/hook");
+    assert.throws(() => callbacks.assertMayCall(url, ""), { code: "request_invalid", param: "callback_url" }, url);
+  callbacks.assertMayCall("https://trainer.example/hook", "");
+});
+
+test("addresses that wait to be called have a bound by namespace", async (t) => {
+  const { ledger } = await serviceAt(t);
+  await using callbacks = new Callbacks(ledger, false, () => undefined, 60_000);
+  const url = "https://trainer.example/hook";
+  for (let at = 0; at < 2_000; at++) callbacks.add(`set${at}`, { url, namespace: "team-a", answer: async () => "" });
+  assert.throws(() => callbacks.assertMayCall(url, "team-a"), { code: "too_many_requests", status: 429, param: "callback_url" });
+  callbacks.assertMayCall(url, "team-b");
 });
