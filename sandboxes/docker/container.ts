@@ -96,7 +96,7 @@ export function otherPlaces(memory_mb: number): Record<string, number> {
 const sharedMegabytes = 16;
 
 /**
- * Files of ours below /etc, mounted read-only. An engine's own `hostname` and `resolv.conf` are files of the host's disk that
+ * Files of ours below /etc, mounted read-only (`hosts` not for a root that may write: `own-hosts.ts`). An engine's own `hostname` and `resolv.conf` are files of the host's disk that
  * root inside may write to, past every limit.
  */
 export const etcFiles = ["passwd", "group", "hosts", "hostname", "resolv.conf"] as const;

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { AlidadeError } from "../../errors.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { startsNothing } from "../../sandboxes/docker/entrypoint.ts";
-import { docker } from "../../sandboxes/docker.ts";
+import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { Environment, Limits } from "../../schema/task.ts";
@@ -58,6 +58,54 @@ test("an image's ENTRYPOINT runs as the sandbox's user, and the task's healthche
   assert.equal((await sandbox.exec(["cat", "/tmp/begun"])).stdout, "hello 1000 /srv\n");
   await sandbox.freeze();
   assert.doesNotMatch((await run("docker", ["top", sandbox.id, "-eo", "pid,args"])).stdout, /http\.server|2147483647/);
+});
+
+/** As many add the names that their programs ask for. */
+const naming = testLines(
+  "naming",
+  `#!/bin/sh
+set -e
+echo "127.0.0.1 backend.local" >>/etc/hosts
+sed -i 's/backend/database/' /etc/hosts 2>/dev/null || { sed 's/backend/database/' /etc/hosts >/tmp/h; cat /tmp/h >/etc/hosts; }
+exec "$@"`,
+  `ENTRYPOINT ["/start"]`,
+);
+
+test("an ENTRYPOINT of root that writes to /etc/hosts starts, and what stands there is the sandbox's own and no work", {
+  timeout: 120_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const asked = { ...(await spec(await naming())), user: "root", writable: "root" } as const;
+  for (const disk_limit of ["overlay", "watchdog"] as const) {
+    await using sandbox = await dockerBackend({ disk_limit }).create(asked, signal);
+    const inside = async (command: string) => (await sandbox.exec(["sh", "-c", command])).stdout;
+    assert.equal(await inside("cat /etc/hosts"), "127.0.0.1\tlocalhost sandbox\n127.0.0.1 database.local\n");
+    const ask = "import socket; print(socket.gethostbyname('database.local'), socket.gethostbyname('localhost'))";
+    assert.equal((await sandbox.exec(["python3", "-c", ask])).stdout, "127.0.0.1 127.0.0.1\n");
+    assert.equal(await inside("grep -c hosts /proc/self/mounts; stat -c '%U %a' /etc/hosts"), "0\nroot 644\n");
+    // Another one has nothing of it.
+    await using sibling = await dockerBackend({ disk_limit }).create({ ...asked, image: null }, signal);
+    assert.equal((await sibling.exec(["cat", "/etc/hosts"])).stdout, "127.0.0.1\tlocalhost sandbox\n");
+    await sandbox.freeze();
+    const changed: string[] = [];
+    // Folders in which something is mounted or written are told in any case.
+    for await (const { path, type } of sandbox.changes(["/"], { signal })) if (type !== "folder") changed.push(path);
+    assert.deepEqual(changed, []);
+  }
+});
+
+test("root fills its own disk by /etc/hosts and nothing else, and the other files of /etc stay closed", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create({ ...(await spec(null)), user: "root", writable: "root" }, signal);
+  const inside = async (command: string) => (await sandbox.exec(["sh", "-c", command])).stdout.trim();
+  // The file system of its layer has two megabytes of its own.
+  const most = (limits.disk_mb + 2) * 1024 * 1024;
+  if (sandbox.facts.disk_limit === "overlay")
+    assert.ok(Number(await inside("cat /dev/zero >>/etc/hosts 2>/dev/null; stat -c %s /etc/hosts")) <= most);
+  for (const path of ["/etc/passwd", "/etc/group", "/etc/hostname", "/etc/resolv.conf"])
+    assert.equal(await inside(`: 2>/dev/null >>${path} && echo written`), "", path);
+  await using agent = await docker.create({ ...(await spec(null)), writable: "root" }, signal);
+  assert.equal((await agent.exec(["sh", "-c", ": >>/etc/hosts && echo written"], { user: "root" })).stdout, "");
 });
 
 test("an image's own HEALTHCHECK is awaited where the task names none", { timeout: 120_000 }, async (t) => {
