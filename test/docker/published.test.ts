@@ -18,26 +18,8 @@ import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { need } from "../needs.ts";
+import { encoded, publishedRow, tested } from "./published-row.ts";
 import { testImage } from "./test-image.ts";
-
-const tested =
-  "import unittest\nimport add\nfrom tests.one import ONE\n\nclass Add(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(add.add(1, 0), ONE)\n";
-const more = "\n    def test_sum(self):\n        self.assertEqual(add.add(1, 1), 2)\n";
-const encoded = (text: string): string => Buffer.from(text).toString("base64");
-
-/** As SWE-bench's images are: root's, with the repository at /testbed, its past, its future, and what its build left. */
-const image = `RUN mkdir -p /testbed/tests && cd /testbed && git init -q . && git config user.name a && git config user.email a@b \\
- && echo 'secret = "of the past"' > add.py && git add -A && git commit -qm past \\
- && printf 'def add(a, b):\\n    return a - b\\n' > add.py && echo ${encoded(tested)} | base64 -d > tests/test_add.py && touch tests/__init__.py && echo 'ONE = 1' > tests/one.py \\
- && echo '*.so' > .gitignore && git add -A && GIT_COMMITTER_DATE='2024-01-01T00:00:00Z' git commit -qm base --date=2024-01-01T00:00:00Z && git tag base \\
- && printf 'def add(a, b):\\n    return a + b  # secret\\n' > add.py && git commit -qam future && git checkout -q base && touch built.so
-WORKDIR /testbed`;
-
-const diff = (path: string, body: string) => `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n${body}`;
-const testPatch = diff(
-  "tests/test_add.py",
-  `@@ -7 +7,4 @@\n         self.assertEqual(add.add(1, 0), ONE)\n${more.trimEnd().replace(/^/gm, "+")}\n`,
-);
 
 /** So that the commit has the same name each time. */
 const atOneTime = { GIT_AUTHOR_DATE: "2024-01-01T00:00:00Z", GIT_COMMITTER_DATE: "2024-01-01T00:00:00Z" };
@@ -57,21 +39,7 @@ git clone -q --bare . ../owner/add.git`;
 
 /** The row with more columns, as a task for this machine. */
 async function loadedRow(t: TestContext, more: object, options: LoadOptions = {}): Promise<Task> {
-  const row = {
-    instance_id: "owner__add-1",
-    repo: "owner/add",
-    base_commit: "0".repeat(40),
-    problem_statement: "add subtracts.",
-    image: await testImage("published", image),
-    patch: diff("add.py", "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"),
-    test_patch: testPatch,
-    FAIL_TO_PASS: ["test_sum (tests.test_add.Add.test_sum)"],
-    PASS_TO_PASS: ["test_zero (tests.test_add.Add.test_zero)"],
-    log_parser: "parse_log_django",
-    eval_type: "pass_and_fail",
-    eval_script: `#!/bin/bash\ncd /testbed\ngit config --global --add safe.directory /testbed\ngit checkout base tests/test_add.py\ngit apply -v - <<'EOF_1'\n${testPatch}\nEOF_1\n: '>>>>> Start Test Output'\npython3 -m unittest -v tests.test_add\n: '>>>>> End Test Output'\ngit checkout base tests/test_add.py\n`,
-    ...more,
-  };
+  const row = { ...(await publishedRow()), ...more };
   const folder = await mkdtemp(join(tmpdir(), "alidade-published-"));
   t.after(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, "rows.jsonl"), JSON.stringify(row));
