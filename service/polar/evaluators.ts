@@ -44,7 +44,7 @@ type Evaluated = { config: Record<string, unknown>; workdir: string; evalPrepare
 const evaluators = new Map<string, (evaluated: Evaluated) => EvaluatorGrading>([
   ["test_on_output", testOnOutput],
   ["swebench_harness", sweHarness],
-  // Its name before June 2026.
+  // An older name of it, which Polar's example of SWE-bench Verified says.
   ["swegym_git_diff", sweHarness],
 ]);
 
