@@ -55,6 +55,7 @@ const yaml: [name: string, make: Makes, said: RegExp][] = [
   ["three gibibytes", sparse(3 * gibibyte), /has 3221225472 bytes: shorten it/],
   ["a device without an end", linkTo("/dev/zero"), /is no file/],
   ["a pipe", pipe, /is no file/],
+  ["a file of the kernel without an end", linkTo("/proc/self/pagemap"), /is no file|cannot be read|has more than/],
   ["a folder", folder, /is no file/],
   ["a link to itself", linkTo("task.yaml"), /is no file/],
 ];
