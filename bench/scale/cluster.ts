@@ -65,6 +65,11 @@ export class Cluster implements AsyncDisposable {
   }
 
   async ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const text = await this.text(method, path, body);
+    return (text === "" ? null : JSON.parse(text)) as T;
+  }
+
+  async text(method: string, path: string, body?: unknown): Promise<string> {
     const response = await fetch(this.url + path, {
       method,
       headers: { authorization: `Bearer ${token}` },
@@ -72,7 +77,7 @@ export class Cluster implements AsyncDisposable {
     });
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${path}: ${text}`);
-    return (text === "" ? null : JSON.parse(text)) as T;
+    return text;
   }
 
   /** The set's id. */

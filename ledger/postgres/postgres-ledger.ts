@@ -12,6 +12,7 @@ import type { Gaps, Removal } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, Claim, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
+import { askedGroups } from "../submission.ts";
 import { postgresAddress } from "./address.ts";
 import { admit, noteStep, setsThatWait } from "./admit.ts";
 import {
@@ -154,7 +155,8 @@ export class PostgresLedger implements Ledger {
   }
 
   async submit(set: string, parts: GroupPart[]) {
-    const submitted = await this.#telling("queued", (db) => submit(db, set, parts));
+    const asked = await askedGroups(parts);
+    const submitted = await this.#telling("queued", (db) => submit(db, set, asked));
     await this.#endFirst(set);
     return submitted;
   }

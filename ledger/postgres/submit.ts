@@ -1,11 +1,11 @@
 /** Groups and rollouts that a trainer asks for: a statement for all of a kind, because a data set has thousands. */
-import { hashOf } from "../../schema/ids.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import { specOf } from "../from-rows.ts";
 import { groupToolsOf, laterFrom, placesOf, sizeOf } from "../group-tools.ts";
 import type { Submitted } from "../ledger.ts";
-import type { GroupPart, SetSpec } from "../records.ts";
+import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
+import { type AskedGroup, type AskedRollout, type NumberedGroup, planSubmission } from "../submission.ts";
 import { endJoinedLate } from "./ends/stop-groups.ts";
 import { expiredPlaces } from "./expire-results.ts";
 import { joinTheLine } from "./join-the-line.ts";
@@ -13,56 +13,30 @@ import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now } from "./tables.ts";
 
-type Group = { key: string; number: number; hash: string; part: GroupPart };
-type AskedRollout = { id: string; key: string; place: number };
-
 /** Inside a transaction. Submissions, cancels and drains of one set come one after another. */
-export async function submit(db: Transaction, id: string, parts: readonly GroupPart[]): Promise<Submitted> {
+export async function submit(db: Transaction, id: string, asked: readonly AskedGroup[]): Promise<Submitted> {
   await lock(db, id);
   const set = await setOf(db, id);
   const spec = specOf(set);
   await joinTheLine(db, id);
-  const { known, fresh } = await groupsOf(db, id, parts, Number(set.groups));
-  const partial = parts.find(({ places }) => spec.allocation !== null && places !== null);
-  if (partial !== undefined) throw refusals.wholeGroupsOnly(partial.group_key);
-  const asked = parts.flatMap((part) => rolloutsOf(id, known.get(part.group_key)?.number ?? 0, part, placesOf(spec)));
+  const keys = asked.map(({ key }) => key);
+  const { fresh, rollouts } = planSubmission({ id, spec, count: Number(set.groups) }, asked, await knownGroups(db, id, keys));
   await addGroups(db, id, fresh, spec);
-  const added = await addRollouts(db, id, asked, spec);
+  const added = await addRollouts(db, id, rollouts, spec);
   await assertNoneExpired(db, set, added.keys);
-  await endJoinedLate(db, id, [...known.keys()]);
+  await endJoinedLate(db, id, keys);
   // A trainer that submits again what it had submitted before may do so at any time.
   if (added.rollouts > 0 && set.is_drained === true) throw refusals.isDrained(id);
   await db.run("UPDATE sets SET groups = groups + $2, rollouts = rollouts + $3 WHERE id = $1", id, fresh.length, added.rollouts);
-  return { groups: parts.length, rollouts: added.rollouts, rollout_ids: asked.map((one) => one.id) };
+  return { groups: asked.length, rollouts: added.rollouts, rollout_ids: rollouts.map((one) => one.id) };
 }
 
-/** All groups that are named, and those that are new. Throws `request_invalid` (409) for another task under a known key. */
-async function groupsOf(db: Transaction, set: string, parts: readonly GroupPart[], from: number) {
-  const keys = parts.map(({ group_key }) => group_key);
-  const rows = await db.all("SELECT key, number, task_hash FROM groups WHERE set_id = $1 AND key = ANY ($2)", set, keys);
-  const known = new Map(rows.map(({ key, number, task_hash }) => [String(key), { number: Number(number), hash: String(task_hash) }]));
-  const fresh: Group[] = [];
-  for (const part of parts) {
-    const key = part.group_key;
-    const hash = hashOf(part.task).slice(0, 16);
-    const found = known.get(key);
-    if (found !== undefined && found.hash !== hash) throw refusals.otherTask(key);
-    if (found !== undefined) continue;
-    const group = { key, number: from + fresh.length, hash, part };
-    known.set(key, group);
-    fresh.push(group);
-  }
-  return { known, fresh };
+async function knownGroups(db: Transaction, id: string, keys: readonly string[]): Promise<Map<string, { number: number; hash: string }>> {
+  const rows = await db.all("SELECT key, number, task_hash FROM groups WHERE set_id = $1 AND key = ANY ($2)", id, keys);
+  return new Map(rows.map(({ key, number, task_hash }) => [String(key), { number: Number(number), hash: String(task_hash) }]));
 }
 
-function rolloutsOf(set: string, group: number, { group_key, places }: GroupPart, size: number): AskedRollout[] {
-  const beyond = places?.find((place) => place >= size);
-  if (beyond !== undefined) throw refusals.beyondGroup(group_key, size, beyond);
-  const all = places ?? Array.from({ length: size }, (_, place) => place);
-  return all.map((place) => ({ id: `${set}-${group}-${place}`, key: group_key, place }));
-}
-
-async function addGroups(db: Transaction, set: string, fresh: Group[], spec: SetSpec): Promise<void> {
+async function addGroups(db: Transaction, set: string, fresh: readonly NumberedGroup[], spec: SetSpec): Promise<void> {
   const { enough, cut_after, cut_ms } = groupToolsOf(spec);
   await db.run(
     `INSERT INTO groups (set_id, key, number, task, task_id, task_hash, size, wanted, enough, cut_after, cut_ms)
@@ -71,8 +45,8 @@ async function addGroups(db: Transaction, set: string, fresh: Group[], spec: Set
     set,
     fresh.map(({ key }) => key),
     fresh.map(({ number }) => number),
-    fresh.map(({ part }) => JSON.stringify(part.task)),
-    fresh.map(({ part }) => part.task.task_id),
+    fresh.map(({ task }) => task),
+    fresh.map(({ task_id }) => task_id),
     fresh.map(({ hash }) => hash),
     sizeOf(spec),
     placesOf(spec),
@@ -86,7 +60,7 @@ async function addGroups(db: Transaction, set: string, fresh: Group[], spec: Set
 async function addRollouts(
   db: Transaction,
   set: string,
-  asked: AskedRollout[],
+  asked: readonly AskedRollout[],
   spec: SetSpec,
 ): Promise<{ rollouts: number; keys: string[] }> {
   const added = await db.all(

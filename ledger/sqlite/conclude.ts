@@ -45,7 +45,7 @@ export function conclude(db: Database, rollout: TableRow, state: ResultRow["stat
   );
   countEnded(db, set, key, stands({ state, mask_reason: result.mask_reason }), now);
   if (ended.spec.allocation !== null && group.is_stopped === 0) beginMore(db, ended, now);
-  markWhole(db, set, key);
+  markWhole(db, set, [key]);
 }
 
 function countEnded(db: Database, set: string, key: string, isStanding: boolean, now: number): void {
@@ -88,7 +88,7 @@ function beginMore(db: Database, { set_id, group_key, spec }: EndedRollout, now:
 export function stopGroup(db: Database, set: string, key: string, why: string): void {
   db.run("UPDATE groups SET is_stopped = 1 WHERE set_id = ? AND key = ?", set, key);
   orderEnding(db, { set, key, isRest: false, reason: why });
-  markWhole(db, set, key);
+  markWhole(db, set, [key]);
 }
 
 /** A group whose clock has run out; false: there is none. None is ended while a fence is shut, for that time is no rollout's own. */

@@ -107,17 +107,21 @@ function writeCancelled(db: Database, { set_id, reason }: TableRow, places: read
     picked,
   );
   db.run("UPDATE rollouts SET state = 'done', node = NULL, since = ? WHERE place IN (SELECT value FROM json_each(?))", now, picked);
-  db.run(
-    `UPDATE groups SET finished = finished + n, cut_at = CASE WHEN cut_at IS NULL AND standing >= cut_after THEN ?1 + cut_ms ELSE cut_at END
-     FROM (SELECT group_key, count(*) AS n FROM rollouts WHERE place IN (SELECT value FROM json_each(?2)) GROUP BY group_key) AS ended
-     WHERE set_id = ?3 AND key = group_key`,
-    now,
+  const groups = db.all(
+    "SELECT group_key, count(*) AS n FROM rollouts WHERE place IN (SELECT value FROM json_each(?)) GROUP BY group_key ORDER BY min(place)",
     picked,
-    set,
   );
-  const groups = db.all("SELECT DISTINCT group_key AS key FROM rollouts WHERE place IN (SELECT value FROM json_each(?))", picked);
-  const keys = groups.map(({ key }) => String(key));
-  for (const key of keys) markWhole(db, set, key);
+  const keys = groups.map(({ group_key: key }) => String(key));
+  for (const { group_key: key, n } of groups)
+    db.run(
+      `UPDATE groups SET finished = finished + ?1, cut_at = CASE WHEN cut_at IS NULL AND standing >= cut_after THEN ?2 + cut_ms ELSE cut_at END
+       WHERE set_id = ?3 AND key = ?4`,
+      Number(n),
+      now,
+      set,
+      String(key),
+    );
+  markWhole(db, set, keys);
   if (spec.max_version_lag !== null) countCancelled(db, set, keys);
 }
 

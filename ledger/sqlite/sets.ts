@@ -1,20 +1,18 @@
-/** Sets, their groups and rollouts: asked for, looked at, cancelled, drained. Each function runs inside a transaction. */
-import { hashOf, newId } from "../../schema/ids.ts";
+/** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
+import { newId } from "../../schema/ids.ts";
 import { specOf, toSetState } from "../from-rows.ts";
-import { groupToolsOf, joinedLate, laterFrom, placesOf, sizeOf } from "../group-tools.ts";
-import type { CancelOrder, SetState, Submitted } from "../ledger.ts";
+import type { CancelOrder, SetState } from "../ledger.ts";
 import { assertSpecsFit, type SetName } from "../namespaces.ts";
 import { pinnedSpec } from "../pinned-spec.ts";
-import type { GroupPart, SetSpec } from "../records.ts";
+import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
 import { admissionOf, countCancelled } from "./admit.ts";
-import { conclude, stopGroup } from "./conclude.ts";
+import { conclude } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
 import { orderEnding } from "./endings.ts";
 import { expiredState } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
-import { joinTheLine } from "./join-the-line.ts";
 import { setOf } from "./set-row.ts";
 import { isUnsettled } from "./whole-groups.ts";
 
@@ -66,7 +64,6 @@ export function stateOf(db: Database, id: string, now: number): SetState {
     return since == null ? null : now - Number(since);
   };
   const listed = (kind: string, label: string): TableRow[] => counts(kind).map(({ name = null, n = null }) => ({ [label]: name, n }));
-  const groups = new Map(counts("group").map(({ name, n }) => [name, Number(n)]));
   return toSetState({
     set,
     isOver: isOver(db, id),
@@ -76,7 +73,7 @@ export function stateOf(db: Database, id: string, now: number): SetState {
     expired: expiredState(set),
     open: listed("rollout", "state"),
     ages: { queued: ageIn("queued"), running: ageIn("running") },
-    groups: { n: groups.get("any") ?? 0, whole: groups.get("whole") ?? 0 },
+    groups: { n: set.groups ?? 0, whole: set.whole_groups ?? 0 },
     failures: listed("failure", "code"),
     consumers: db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id),
   });
@@ -92,77 +89,6 @@ export function isOver(db: Database, id: string): boolean {
 function openOf(db: Database, id: string): number {
   const open = db.get("SELECT sum(n) AS n FROM counts WHERE set_id = ? AND what = 'rollout' AND name <> 'done'", id);
   return Number(open?.n ?? 0);
-}
-
-export function submit(db: Database, id: string, parts: readonly GroupPart[], now: number): Submitted {
-  const set = setOf(db, id);
-  const spec = specOf(set);
-  const submitted: Submitted = { groups: 0, rollouts: 0, rollout_ids: [] };
-  joinTheLine(db, id);
-  for (const part of parts) {
-    const group = groupOf(db, id, part, spec);
-    if (spec.allocation !== null && part.places !== null) throw refusals.wholeGroupsOnly(part.group_key);
-    const places = part.places ?? Array.from({ length: placesOf(spec) }, (_, place) => place);
-    let added = 0;
-    for (const place of places) {
-      if (place >= placesOf(spec)) throw refusals.beyondGroup(part.group_key, placesOf(spec), place);
-      const rollout = `${id}-${group.number}-${place}`;
-      submitted.rollout_ids.push(rollout);
-      added += db.run(
-        "INSERT INTO rollouts (id, set_id, group_key, sample_index, state, since) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        rollout,
-        id,
-        part.group_key,
-        place,
-        place >= laterFrom(spec) ? "later" : spec.max_version_lag === null || group.isAdmitted ? "queued" : "held",
-        now,
-      );
-    }
-    if (added > 0 && group.isExpired) throw refusals.groupExpired(part.group_key);
-    // A trainer that submits again what it had submitted before may do so at any time.
-    if (added > 0 && set.is_drained === 1) throw refusals.isDrained(id);
-    db.run("UPDATE groups SET submitted = submitted + ? WHERE set_id = ? AND key = ?", added, id, part.group_key);
-    if (group.isStopped && added > 0) stopGroup(db, id, part.group_key, joinedLate);
-    submitted.groups += 1;
-    submitted.rollouts += added;
-  }
-  return submitted;
-}
-
-/** `number`: its place in the set. */
-type KnownGroup = { number: number; isAdmitted: boolean; isStopped: boolean; isExpired: boolean };
-
-function groupOf(db: Database, id: string, { group_key, task }: GroupPart, spec: SetSpec): KnownGroup {
-  const known = db.get(
-    `SELECT number, task_hash, is_admitted, is_stopped, whole <= expired_whole AS is_expired FROM groups JOIN sets ON sets.id = set_id
-     WHERE set_id = ? AND groups.key = ?`,
-    id,
-    group_key,
-  );
-  const hash = hashOf(task).slice(0, 16);
-  if (known !== undefined) {
-    if (known.task_hash !== hash) throw refusals.otherTask(group_key);
-    const { number, is_admitted, is_stopped, is_expired } = known;
-    return { number: Number(number), isAdmitted: is_admitted === 1, isStopped: is_stopped === 1, isExpired: is_expired === 1 };
-  }
-  const number = Number(db.get("UPDATE sets SET groups = groups + 1 WHERE id = ? RETURNING groups - 1 AS number", id)?.number);
-  const { enough, cut_after, cut_ms } = groupToolsOf(spec);
-  db.run(
-    `INSERT INTO groups (set_id, key, number, task, task_id, task_hash, size, places, enough, cut_after, cut_ms)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    id,
-    group_key,
-    number,
-    JSON.stringify(task),
-    task.task_id,
-    hash,
-    sizeOf(spec),
-    placesOf(spec),
-    enough,
-    cut_after,
-    cut_ms,
-  );
-  return { number, isAdmitted: false, isStopped: false, isExpired: false };
 }
 
 /** Returns how many are not over. A single one ends here; those of a set or a group are ordered to end. */

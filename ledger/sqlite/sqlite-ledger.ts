@@ -12,6 +12,7 @@ import type { Gaps, Removal } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
+import { askedGroups } from "../submission.ts";
 import { noteStep } from "./admit.ts";
 import { beat, claim, drainNode, expire, finish, grant, join, leave, loseAll, nodes, release, reports, saveReport } from "./claims.ts";
 import { cutOne } from "./conclude.ts";
@@ -21,7 +22,8 @@ import { expireResults, removals, removed } from "./expire-results.ts";
 import { controlOf, fact } from "./facts.ts";
 import { forget, keep, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
-import { cancel, drain, isOver, putSet, setNamed, setsOf, stateOf, submit } from "./sets.ts";
+import { cancel, drain, isOver, putSet, setNamed, setsOf, stateOf } from "./sets.ts";
+import { submit } from "./submit.ts";
 import { tables } from "./tables.ts";
 import { settleSome } from "./whole-groups.ts";
 
@@ -105,7 +107,8 @@ export class SqliteLedger implements Ledger {
   }
 
   async submit(set: string, parts: GroupPart[]) {
-    return this.#writeAndEnd(set, () => submit(this.#db, set, parts, this.#now()));
+    const asked = await askedGroups(parts);
+    return this.#writeAndEnd(set, () => submit(this.#db, set, asked, this.#now()));
   }
 
   async cancel(what: CancelOrder, reason: string) {

@@ -9,7 +9,8 @@ CREATE TABLE IF NOT EXISTS sets (
   pass REAL NOT NULL DEFAULT 0, groups INTEGER NOT NULL DEFAULT 0, is_drained INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL,
   admitted INTEGER NOT NULL DEFAULT 0, since_step INTEGER, since_groups INTEGER NOT NULL DEFAULT 0, spare INTEGER NOT NULL DEFAULT 0,
   expired_row INTEGER NOT NULL DEFAULT 0, expired_whole INTEGER NOT NULL DEFAULT 0,
-  expired_rollouts INTEGER NOT NULL DEFAULT 0, expired_groups INTEGER NOT NULL DEFAULT 0, UNIQUE (namespace, key)
+  expired_rollouts INTEGER NOT NULL DEFAULT 0, expired_groups INTEGER NOT NULL DEFAULT 0,
+  whole_groups INTEGER NOT NULL DEFAULT 0, UNIQUE (namespace, key)
 ) STRICT;
 CREATE TABLE IF NOT EXISTS namespaces (name TEXT PRIMARY KEY, spec_chars INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS groups (
@@ -53,8 +54,6 @@ ${counted("left_rollouts", "UPDATE OF state ON rollouts WHEN old.state <> new.st
 ${counted("moved_rollouts", "UPDATE OF state ON rollouts WHEN old.state <> new.state", "rollout", "new.state", 1)}
 ${counted("new_results", "INSERT ON results", "result", "new.state", 1)}
 ${counted("new_failures", "INSERT ON results WHEN new.code IS NOT NULL", "failure", "new.code", 1)}
-${counted("new_groups", "INSERT ON groups", "group", "'any'", 1)}
-${counted("whole_groups", "UPDATE OF whole ON groups WHEN old.whole IS NULL AND new.whole IS NOT NULL", "group", "'whole'", 1)}
 CREATE TABLE IF NOT EXISTS removals (rollout_id TEXT PRIMARY KEY, set_id TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS superseded (rollout_id TEXT PRIMARY KEY, set_id TEXT NOT NULL, noted INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS tallies (set_id TEXT PRIMARY KEY, tally TEXT NOT NULL) STRICT;

@@ -1,25 +1,34 @@
 /** Groups of which all rollouts are over. Inside the caller's transaction. */
 import type { Database } from "./database.ts";
-import { nextPlace } from "./places.ts";
+import { nextPlaces } from "./places.ts";
 
-/** A group is whole when all its places are over; where it takes no more, those that were asked for. */
-export function markWhole(db: Database, set: string, key: string): void {
-  const isWhole = db.get(
-    `SELECT 1 FROM groups JOIN sets ON sets.id = set_id WHERE set_id = ? AND groups.key = ? AND whole IS NULL
-     AND finished >= CASE WHEN is_drained = 1 OR is_stopped = 1 THEN submitted ELSE places END`,
+/** A group is whole when all its places are over; where it takes no more, those that were asked for. `keys`: in the order in which they may be. */
+export function markWhole(db: Database, set: string, keys: readonly string[]): void {
+  const whole = db.all(
+    `SELECT groups.key FROM json_each(?1) AS asked CROSS JOIN groups ON set_id = ?2 AND groups.key = asked.value CROSS JOIN sets ON sets.id = ?2
+     WHERE whole IS NULL AND finished >= CASE WHEN is_drained = 1 OR is_stopped = 1 THEN submitted ELSE places END`,
+    JSON.stringify(keys),
     set,
-    key,
   );
-  if (isWhole !== undefined) db.run("UPDATE groups SET whole = ? WHERE set_id = ? AND key = ?", nextPlace(db), set, key);
+  if (whole.length === 0) return;
+  const first = nextPlaces(db, whole.length);
+  for (const [at, { key }] of whole.entries())
+    db.run("UPDATE groups SET whole = ? WHERE set_id = ? AND key = ?", first + at, set, String(key));
+  db.run("UPDATE sets SET whole_groups = whole_groups + ? WHERE id = ?", whole.length, set);
 }
 
 /** So many at most of those that are whole because a set was drained. Returns how many. */
 export function settleSome(db: Database, most: number): number {
-  const partial = db.all(
-    `SELECT set_id, groups.key FROM sets JOIN groups ON groups.set_id = sets.id WHERE is_drained = 1 AND ${isUnsettled} LIMIT ?`,
-    most,
+  const set = db.get(
+    `SELECT id FROM sets WHERE is_drained = 1 AND EXISTS (SELECT 1 FROM groups WHERE set_id = sets.id AND ${isUnsettled}) LIMIT 1`,
+  )?.id;
+  if (set === undefined) return 0;
+  const partial = db.all(`SELECT key FROM groups WHERE set_id = ? AND ${isUnsettled} LIMIT ?`, String(set), most);
+  markWhole(
+    db,
+    String(set),
+    partial.map(({ key }) => String(key)),
   );
-  for (const { set_id, key } of partial) markWhole(db, String(set_id), String(key));
   return partial.length;
 }
 

@@ -1,7 +1,7 @@
 /** A set of a service, as its trainer sees it. */
 import type { z } from "zod";
 import type { ExportReport } from "../../exporters/index.ts";
-import type { ResultRow, SetState } from "../../ledger/index.ts";
+import { placesOf, type ResultRow, type SetState } from "../../ledger/index.ts";
 import type { DriftSummary, TrainerLogprobs } from "../../reconstruct/index.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
@@ -66,6 +66,8 @@ const linesAtOnce = 10;
 /** Tasks have a few kilobytes. Where they have more, a request has fewer: the service holds what it reads in memory. */
 const groupsAtOnce = 200;
 const charsAtOnce = 8 * 1024 * 1024;
+/** The service takes 10 000 at most. */
+const rolloutsAtOnce = 2_000;
 
 export class RolloutSet {
   readonly id: string;
@@ -85,8 +87,9 @@ export class RolloutSet {
 
   /** A key that was submitted before is not submitted again. Resolves with the number of new rollouts. */
   async submit(groups: Iterable<{ group_key: string; task: AskedTask }>, signal?: AbortSignal): Promise<number> {
+    const most = Math.max(1, Math.min(groupsAtOnce, Math.floor(rolloutsAtOnce / placesOf(this.spec))));
     let rollouts = 0;
-    for (const lines of requestsOf(groups)) {
+    for (const lines of requestsOf(groups, most)) {
       const answer = await this.#service.ask<{ rollouts: number }>({ method: "POST", path: `${this.#path}/groups`, lines }, signal);
       rollouts += answer.rollouts;
     }
@@ -189,11 +192,11 @@ export class RolloutSet {
 }
 
 /** The groups of each request. */
-function* requestsOf<Group>(groups: Iterable<Group>): Generator<Group[]> {
+function* requestsOf<Group>(groups: Iterable<Group>, most: number): Generator<Group[]> {
   let [lines, chars]: [Group[], number] = [[], 0];
   for (const group of groups) {
     const more = JSON.stringify(group).length;
-    if (lines.length === groupsAtOnce || (lines.length > 0 && chars + more > charsAtOnce)) {
+    if (lines.length === most || (lines.length > 0 && chars + more > charsAtOnce)) {
       yield lines;
       [lines, chars] = [[], 0];
     }

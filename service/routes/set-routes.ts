@@ -1,7 +1,8 @@
 /** Routes for what is asked for: sets, groups, rollouts; and for taking it back. */
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import { assertAsStrict, type CancelOrder, type Demands, GroupPart, SetSpec, type SetState, strictest } from "../../ledger/index.ts";
+import { Turns } from "../../host/turns.ts";
+import { assertAsStrict, type CancelOrder, GroupPart, placesOf, SetSpec, type SetState, strictest } from "../../ledger/index.ts";
 import { nothing } from "../../proxy/control/route.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { ServiceParts } from "../service-parts.ts";
@@ -25,7 +26,7 @@ export function setRoutes({
   watcher,
 }: Omit<ServiceParts, "ledger">): ServiceRoute[] {
   /** Throws 409 where the set was made before the service demanded more: a node would not know of it. */
-  const demandsOf = async ({ ledger }: Caller, id: string): Promise<Demands> => {
+  const demandsOf = async ({ ledger }: Caller, id: string): Promise<SetSpec> => {
     const spec = await ledger.specOf(id);
     assertAsStrict(spec, demands);
     return spec;
@@ -60,12 +61,17 @@ export function setRoutes({
       method: "post",
       path: "/sets/:id/groups",
       roles: ["submit"],
-      title: "Submits groups, one a line, all of them or none; a group that is there already is not made again",
+      title:
+        "Submits groups, one a line, all of them or none, with 10 000 rollouts at most; a group that is there already is not made again",
       lines: GroupLine,
       handle: async ({ param, lines }, caller) => {
-        const [parts, demanded]: [GroupPart[], Demands] = [[], await demandsOf(caller, param("id"))];
-        for (const [at, line] of (lines as z.infer<typeof GroupLine>[]).entries())
-          parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskOf(line.task, demanded)), places: null });
+        const [parts, spec]: [GroupPart[], SetSpec] = [[], await demandsOf(caller, param("id"))];
+        assertNotTooMany(lines.length, spec);
+        const turns = new Turns();
+        for (const [at, line] of (lines as z.infer<typeof GroupLine>[]).entries()) {
+          await turns.take();
+          parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskOf(line.task, spec)), places: null });
+        }
         const { groups, rollouts } = await caller.ledger.submit(param("id"), parts);
         return { groups, rollouts };
       },
@@ -165,6 +171,21 @@ export function setRoutes({
 async function cancel(ledger: Caller["ledger"], what: CancelOrder, reason: string): Promise<{ cancelled: number; is_cancelling: boolean }> {
   const cancelled = await ledger.cancel(what, reason);
   return { cancelled, is_cancelling: (await ledger.set(what.set)).is_cancelling };
+}
+
+/** Rollouts of one request: a tenth of a second of an embedded ledger, which answers nothing meanwhile. */
+const mostRollouts = 10_000;
+
+/** A group comes whole, however large it is. */
+function assertNotTooMany(groups: number, spec: SetSpec): void {
+  const rollouts = groups * placesOf(spec);
+  if (groups <= 1 || rollouts <= mostRollouts) return;
+  const fitting = Math.max(1, Math.floor(mostRollouts / placesOf(spec)));
+  throw new AlidadeError(
+    "request_invalid",
+    `the request has ${groups} groups with ${rollouts} rollouts: send ${fitting} groups at most (${mostRollouts} rollouts) with one request, and the others with further ones`,
+    { status: 413 },
+  );
 }
 
 /** Throws `request_invalid` for a webhook that is never told. */

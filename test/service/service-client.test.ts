@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { putPacked } from "../../blobs/index.ts";
 import { type DeliveredGroup, type FlatRow, ServiceClient } from "../../index.ts";
-import type { Claim } from "../../ledger/index.ts";
+import { type Claim, SqliteLedger } from "../../ledger/index.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { until } from "../fakes/machine/until.ts";
+import { pythonClient } from "../fakes/processes/python-client.ts";
 import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
@@ -110,4 +111,40 @@ test("a service that stays away, and a token that it does not know, are errors t
   await assert.rejects(client.sets(), /no service answers at http:\/\/127\.0\.0\.1:\d+: /);
   await using waiting = ServiceClient.at(service.url, "all");
   await assert.rejects(waiting.sets(AbortSignal.timeout(200)), { name: "TimeoutError" });
+});
+
+test("a client sends groups of many rollouts in several requests, and one that is too large is refused with what fits", async (t) => {
+  const sizes: number[] = [];
+  const service = await serviceAt(t, {
+    open: async (path) => {
+      const ledger = SqliteLedger.open(path);
+      const submit = ledger.submit.bind(ledger);
+      ledger.submit = (set, parts) => {
+        sizes.push(parts.length);
+        return submit(set, parts);
+      };
+      return ledger;
+    },
+  });
+  await using client = ServiceClient.at(service.url, "all");
+  const many = Array.from({ length: 7 }, (_, at) => `g${at}`);
+  const run = await client.set("large", { samples: 900, over_provision: 100 });
+  assert.equal(await run.submit(groups(...many)), 7_000);
+  assert.deepEqual(sizes, [2, 2, 2, 1]);
+  const script = `
+import sys
+from alidade import Service
+run = Service(*sys.argv[1:]).set("of python", samples=1500)
+print(run.submit((f"g{n}", {"task_id": "t", "instruction": "Do it.", "grader": {"kind": "script", "command": ["true"]}}) for n in range(8)))`;
+  assert.equal(await pythonClient(script, service.url, "all"), "12000\n");
+  assert.deepEqual(sizes.slice(4), Array(8).fill(1));
+  const lines = Array.from({ length: 11 }, (_, at) => JSON.stringify({ group_key: `h${at}`, task: serviceTask }));
+  const { status, body } = await service.call("POST", `/sets/${run.id}/groups`, lines.join("\n"));
+  assert.deepEqual(
+    [status, body.error.message],
+    [
+      413,
+      "the request has 11 groups with 11000 rollouts: send 10 groups at most (10000 rollouts) with one request, and the others with further ones",
+    ],
+  );
 });

@@ -17,6 +17,8 @@ POLL_SECONDS = 30
 # Tasks have a few kilobytes. Where they have more, a request has fewer: the service holds what it reads in memory.
 GROUPS_A_REQUEST = 200
 CHARS_A_REQUEST = 8 * 1024 * 1024
+# The service takes 10 000 at most.
+ROLLOUTS_A_REQUEST = 2_000
 # The service reads the trajectories of a whole batch.
 DRIFT_SECONDS = 300
 
@@ -201,10 +203,11 @@ class RolloutSet:
         """`groups`: (key, task) pairs; a task is a name that the service knows, or a dict in Alidade's own form. A key that was
         submitted before is not submitted again, so a restarted trainer may submit all of it. Returns the new rollouts."""
         new, lines, chars = 0, [], 0
+        most = max(1, min(GROUPS_A_REQUEST, ROLLOUTS_A_REQUEST // _places_of(self.spec)))
         for key, task in groups:
             line = {"group_key": str(key), "task": task}
             more = len(json.dumps(line))
-            if len(lines) == GROUPS_A_REQUEST or (lines and chars + more > CHARS_A_REQUEST):
+            if len(lines) == most or (lines and chars + more > CHARS_A_REQUEST):
                 new += self._submit(lines)
                 lines, chars = [], 0
             lines.append(line)
@@ -287,6 +290,11 @@ class RolloutSet:
         elif group is not None:
             path += "/groups/" + _quoted(group)
         return self.service.request("DELETE", path, query={"reason": reason})["cancelled"]
+
+
+def _places_of(spec):
+    """Rollouts that a group may have."""
+    return ((spec.get("allocation") or {}).get("most") or spec["samples"]) + spec.get("over_provision", 0)
 
 
 def _quoted(text):
