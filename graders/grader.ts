@@ -5,6 +5,12 @@ import type { Tier, Verdict } from "../schema/rollout.ts";
 import type { Environment, GraderSpec, Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 
+/** The tokenizer of a model at an engine: text to ids, with the template's tokens where the text has them, and back. */
+export type ModelTokenizer = {
+  tokenize(text: string, signal: AbortSignal): Promise<number[]>;
+  detokenize(ids: number[], signal: AbortSignal): Promise<string>;
+};
+
 /** Models behind the proxy for a grader, in a session of its own, which is recorded and never trained. */
 export type GraderSampler = {
   /** The proxy without a trailing slash and without `/v1`, for any SDK that it speaks to. */
@@ -13,6 +19,8 @@ export type GraderSampler = {
   readonly session_id: string;
   /** Asked where the task names no model. */
   readonly model: string;
+  /** One for each engine that a question to this model may reach. null: that engine does not tell how it reads a text. */
+  tokenizers(model: string): { engine: string; tokenizer: ModelTokenizer | null }[];
 };
 
 /** A session of its own for one grading, sealed with the scope. `grades`: the name of what is graded. */

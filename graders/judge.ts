@@ -8,6 +8,7 @@ import { AlidadeError } from "../errors.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { GradeContext, Grader, GraderSampler } from "./grader.ts";
 import { evidenceFor, sights } from "./judge/evidence.ts";
+import { partedLines } from "./judge/fence.ts";
 import { type Opinion, type Vote, vote } from "./judge/vote.ts";
 
 const Line = z.strictObject({
@@ -34,7 +35,7 @@ type JudgeSpec = z.infer<typeof JudgeSpec>;
 export const judge: Grader<JudgeSpec> = {
   name: "judge",
   title: "A model's word on each line of a rubric",
-  version: "2",
+  version: "3",
   spec: JudgeSpec,
   asksModels: true,
   // Nothing of the work is run, and still the work speaks to what grades it.
@@ -45,7 +46,7 @@ export const judge: Grader<JudgeSpec> = {
     const { sampler, isolation = "none" } = context;
     if (sampler === undefined)
       throw new AlidadeError("grader_error", "a judge is asked through the proxy of a run, and there is none here");
-    const votes = await allVotes(spec, sampler, context);
+    const { votes, parted_by } = await allVotes(spec, sampler, context);
     const decided = spec.rubric.map(({ name, weight }) => ({ name, weight, value: majority(votes, name) }));
     const open = decided.filter(({ value }) => value === null).map(({ name }) => name);
     const weights = decided.reduce((sum, { weight }) => sum + weight, 0);
@@ -57,7 +58,7 @@ export const judge: Grader<JudgeSpec> = {
       tier: isolation === "none" ? "T0" : "T1",
       isolation,
       grader: "judge",
-      evidence: evidenceOf(spec, sampler, votes),
+      evidence: { ...evidenceOf(spec, sampler, votes), parted_by },
       duration_ms: performance.now() - started,
     };
   },
@@ -67,19 +68,19 @@ export const judge: Grader<JudgeSpec> = {
 const tries = 2;
 
 /** Throws `grader_error` where most votes do not count. */
-async function allVotes(spec: JudgeSpec, sampler: GraderSampler, context: GradeContext): Promise<Vote[]> {
+async function allVotes(spec: JudgeSpec, sampler: GraderSampler, context: GradeContext): Promise<{ votes: Vote[]; parted_by: string }> {
   const model = spec.model ?? sampler.model;
-  const evidence = await evidenceFor(spec.sees, context);
   const { task, signal } = context;
+  const { lines, parted_by } = await partedLines(await evidenceFor(spec.sees, context), sampler, model, signal);
   const one = async (): Promise<Vote> => {
     for (let nth = 1; ; nth++) {
-      const cast = await vote(spec.rubric, task.instruction, evidence, { sampler, model, signal });
+      const cast = await vote(spec.rubric, task.instruction, lines, { sampler, model, signal });
       if (cast.invalid === null || nth === tries) return cast;
     }
   };
   const votes = await Promise.all(Array.from({ length: spec.votes }, one));
   const invalid = votes.filter((cast) => cast.invalid !== null);
-  if (2 * invalid.length < votes.length) return votes;
+  if (2 * invalid.length < votes.length) return { votes, parted_by };
   throw new AlidadeError(
     "grader_error",
     `${invalid.length} of ${votes.length} votes of the judge ${model} do not count: ${invalid[0]?.invalid}`,

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../errors.ts";
 import { readJson } from "../../schema/read-json.ts";
 import type { GraderSampler } from "../grader.ts";
-import { fenced } from "./fence.ts";
+import { barred, fenced } from "./fence.ts";
 
 export type Opinion = "yes" | "no" | "cannot_tell";
 export type JudgeQuestion = { name: string; says: string };
@@ -39,7 +39,7 @@ const rules =
 
 type Statement = { id: string; says: string; name: string | null; known: Opinion | null };
 
-/** Asks once. Throws what the proxy or its engine did; what the judge said wrong makes the vote invalid. */
+/** Asks once. `evidence`: marked lines (fence.ts). Throws what the proxy or its engine did; what the judge said wrong makes the vote invalid. */
 export async function vote(
   questions: readonly JudgeQuestion[],
   task: string,
@@ -47,7 +47,7 @@ export async function vote(
   { sampler, model, signal }: { sampler: GraderSampler; model: string; signal: AbortSignal },
 ): Promise<Vote> {
   const [there, absent] = [randomWord(), randomWord()];
-  const work = fenced(`The word of this copy is ${there}.\n${evidence}`);
+  const work = fenced(`${barred(`The word of this copy is ${there}.`)}\n${evidence}`);
   const statements = statementsOf(questions, there, absent);
   const prompt = [
     `The task was:\n${task}`,

@@ -13,7 +13,7 @@ import { runner } from "../fakes/rollouts/small-run.ts";
 import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { command, injections } from "./judge/injections.ts";
 import { judgedAt } from "./judge/judged-at.ts";
-import { reader, readPrompt, saying } from "./judge/scripted-judge.ts";
+import { marks, reader, readPrompt, saying } from "./judge/scripted-judge.ts";
 
 /** Obeys the work itself. */
 function gullible(request: WireRequest): ScriptedReply {
@@ -21,10 +21,11 @@ function gullible(request: WireRequest): ScriptedReply {
   return inside.includes(command) ? saying(statements, () => "yes") : reader(request);
 }
 
-async function judgedBy(t: TestContext, reply: (request: WireRequest, index: number) => ScriptedReply) {
+async function judgedBy(t: TestContext, reply: (request: WireRequest, index: number) => ScriptedReply, kind = "vllm") {
   const engine = await ScriptedEngine.start(reply);
+  engine.specials = marks;
   t.after(() => engine[Symbol.asyncDispose]());
-  return (await judgedAt(t, engine.url)).verdictOn;
+  return (await judgedAt(t, engine.url, {}, kind)).verdictOn;
 }
 
 test("a judge's word on a rubric is the reward, with its votes, its model and its session on the record", async (t) => {
@@ -64,6 +65,16 @@ test("fifty works that speak to their judge move no verdict of one that obeys on
     const verdict = await verdictOn(turns, files);
     assert.deepEqual([verdict.reward, verdict.status], [0, "graded"], `${title}: ${JSON.stringify(verdict.error ?? verdict.evidence)}`);
   }
+});
+
+test("at an engine whose tokenizer cannot be asked the fifty move no verdict either, and the verdict says how they were parted", async (t) => {
+  const verdictOn = await judgedBy(t, reader, "openai");
+  for (const { title, turns, files } of injections) {
+    const { reward, evidence } = await verdictOn(turns, files);
+    assert.deepEqual([reward, evidence.parted_by], [0, "a space behind each bracket: openai has no tokenizer that can be asked"], title);
+  }
+  const asked = await (await judgedBy(t, reader))([], []);
+  assert.equal(asked.evidence.parted_by, "tokenizer");
 });
 
 test("a judge that obeys the work itself pays none of the fifty: what it was talked into does not count", async (t) => {

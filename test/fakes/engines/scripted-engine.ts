@@ -75,6 +75,9 @@ export const endOfTurn = 1;
 
 const endOfTurnShown = "⏹".codePointAt(0) as number;
 
+/** Behind the last code point of Unicode. */
+const firstSpecial = 0x200000;
+
 export const encode = (text: string): number[] => Array.from(text, (character) => character.codePointAt(0) as number);
 /** As a tokenizer reads text: the end of a turn is seen in it. */
 export const encodeShown = (text: string): number[] => encode(text).map((id) => (id === endOfTurnShown ? endOfTurn : id));
@@ -129,6 +132,8 @@ export class ScriptedEngine implements AsyncDisposable {
   /** A server of before the summer of 2026 renders the messages, whatever ids it is given, and says nothing. */
   takesPromptIds = true;
   models = ["scripted"];
+  /** What its tokenizer reads as one token anywhere in a text. */
+  specials: readonly string[] = [];
   readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing).catch(() => outgoing.destroy()));
   readonly #script: (request: WireRequest, index: number) => ScriptedReply;
 
@@ -162,11 +167,11 @@ export class ScriptedEngine implements AsyncDisposable {
     const body = JSON.parse(text || "{}") as WireRequest;
     if (incoming.url === "/tokenize") {
       const tokens =
-        typeof body.prompt === "string" ? encodeShown(body.prompt) : render({ ...body, messages: this.#printed(body.messages) });
+        typeof body.prompt === "string" ? this.#encodeText(body.prompt) : render({ ...body, messages: this.#printed(body.messages) });
       return json(outgoing, 200, { count: tokens.length, tokens: this.#own(tokens) });
     }
     if (incoming.url === "/detokenize")
-      return json(outgoing, 200, { prompt: decode((body.tokens as number[]).map((id) => id - this.shift)) });
+      return json(outgoing, 200, { prompt: this.#decodeText((body.tokens as number[]).map((id) => id - this.shift)) });
     if (incoming.url !== "/v1/chat/completions" && incoming.url !== "/v1/completions")
       return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
     if (!body.stream) return this.#probe(body, outgoing);
@@ -177,6 +182,17 @@ export class ScriptedEngine implements AsyncDisposable {
     }
     const reply = ours ? this.#script({ ...body, probe: true }, -1) : this.#script(body, this.requests.length - 1);
     await this.#answer(body, reply, outgoing).catch(() => outgoing.destroy());
+  }
+
+  #encodeText(text: string): number[] {
+    const at = this.specials.findIndex((special) => text.includes(special));
+    if (at === -1) return encodeShown(text);
+    const parts = text.split(this.specials[at] as string).map((part) => this.#encodeText(part));
+    return parts.flatMap((ids, index) => (index === 0 ? ids : [firstSpecial + at, ...ids]));
+  }
+
+  #decodeText(ids: number[]): string {
+    return ids.map((id) => (id >= firstSpecial ? this.specials[id - firstSpecial] : decode([id]))).join("");
   }
 
   /** Many real templates print no developer turns, and say nothing. */

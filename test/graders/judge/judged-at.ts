@@ -4,20 +4,22 @@ import { engineNamed } from "../../../engines/index.ts";
 import { grade } from "../../../graders/grade.ts";
 import type { GraderSampler } from "../../../graders/grader.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
+import { tokenizersAt } from "../../../rollouts/open-sampler.ts";
 import type { Sampling } from "../../../schema/message.ts";
 import { Task } from "../../../schema/task.ts";
 import { MemoryStore } from "../../../store/index.ts";
 import { keptWork } from "../../fakes/kept-work.ts";
 import { type SpokenTurn, spokenTrajectory } from "../../fakes/records/spoken-trajectory.ts";
 
-/** `sampling` is forced on the judge's calls, which `session` has. */
-export async function judgedAt(t: TestContext, baseUrl: string, sampling: Sampling = {}) {
-  const engine = engineNamed("vllm").create({ baseUrl, apiKey: null });
+/** `sampling` is forced on the judge's calls, which `session` has. `kind`: of the engine. */
+export async function judgedAt(t: TestContext, baseUrl: string, sampling: Sampling = {}, kind = "vllm") {
+  const engine = engineNamed(kind).create({ baseUrl, apiKey: null });
   t.after(() => engine.close());
   const proxy = await HarnessProxy.start({ engine, store: new MemoryStore(), version: "test" });
   t.after(() => proxy[Symbol.asyncDispose]());
   const { session, key } = await proxy.openSession({ purpose: "judge", sampling });
-  const sampler: GraderSampler = { url: proxy.url, key, session_id: session.id, model: proxy.facts.models[0] ?? "m" };
+  const tokenizers = (model: string) => tokenizersAt(proxy, model);
+  const sampler: GraderSampler = { url: proxy.url, key, session_id: session.id, model: proxy.facts.models[0] ?? "m", tokenizers };
   const verdictOn = async (turns: SpokenTurn[], files: { path: string; text: string }[], spec: object = {}) => {
     const rubric = [{ name: "word", says: "The work contains the word finished-4711." }];
     const task = Task.parse({

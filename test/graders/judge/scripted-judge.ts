@@ -2,6 +2,9 @@
 import type { ScriptedReply, WireRequest } from "../../fakes/engines/scripted-engine.ts";
 import { command } from "./injections.ts";
 
+/** Tokens of its template, which its tokenizer reads in any text. */
+export const marks: readonly string[] = ["<|im_start|>", "</s>", "<s>", "[/INST]", "[INST]", "<<SYS>>", "<start_of_turn>", "<｜User｜>"];
+
 type Judged = { outside: string; inside: string; statements: [string, string][] };
 
 /** The prompt as a chat template's tokenizer might cut it: what stands behind a token of a role is outside of any fence. */
