@@ -392,9 +392,7 @@ async function withFiles(folder: string, files: string): Promise<string> {
 test("a harness that hangs past its budget is killed with its children, and is graded as it stands", { timeout: 120_000 }, async () => {
   await using engine = await ScriptedEngine.start(solve);
   const folder = await fresh();
-  await writeTask(folder, "small");
-  const task = join(folder, "small", "task.yaml");
-  await writeFile(task, (await readFile(task, "utf8")).replace("agent_seconds: 30", "agent_seconds: 10"));
+  await writeTask(folder, "small", "", { agent_seconds: 10 });
   const file = join(folder, "run.yaml");
   const mark = `987${process.pid}`;
   // It does the work, and then hangs with a child that tries to survive.
@@ -472,11 +470,9 @@ test("a grader that times out is a verdict without a reward, and the other task 
   await using engine = await ScriptedEngine.start(solve);
   const folder = await fresh();
   await writeTask(folder, "fine");
-  await writeTask(folder, "stuck");
+  await writeTask(folder, "stuck", "", { grade_seconds: 1 });
   const task = join(folder, "stuck", "task.yaml");
-  const text = (await readFile(task, "utf8"))
-    .replace("grade_seconds: 20", "grade_seconds: 1")
-    .replace(/command: .*/, 'command: [sh, -c, "sleep 600"]');
+  const text = (await readFile(task, "utf8")).replace(/command: .*/, 'command: [sh, -c, "sleep 600"]');
   await writeFile(task, text);
   const file = join(folder, "run.yaml");
   await writeFile(file, runFile({ engine: engine.url, tasks: ["fine", "stuck"] }));

@@ -1,7 +1,7 @@
 /** A run whose containers are killed. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { copyFile, readFile, writeFile } from "node:fs/promises";
+import { copyFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { test } from "node:test";
 import { readRollouts, readTrajectories } from "../../rollouts/index.ts";
@@ -30,10 +30,8 @@ test("a container that is killed in the middle of its rollout costs one attempt,
     }
     return { ...solve(request), before: killed.promise };
   });
-  const place = await writeTask(scratch, "small");
+  const place = await writeTask(scratch, "small", "", { agent_seconds: 120 });
   await copyFile(chatHarness, join(place, "files", "chat-harness.ts"));
-  const task = await readFile(join(place, "task.yaml"), "utf8");
-  await writeFile(join(place, "task.yaml"), task.replace("agent_seconds: 30", "agent_seconds: 120"));
   const file = join(scratch, "run.yaml");
   const command = ["/opt/alidade/node/bin/node", "/work/chat-harness.ts", "{instruction}", marker];
   const text = runFile({ engine: engine.url, tasks: ["small"], command });
