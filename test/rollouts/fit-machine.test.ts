@@ -1,6 +1,6 @@
 /** The sum of what all slots may take is held against the machine before a run begins. */
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fitMachine } from "../../rollouts/index.ts";
@@ -116,9 +116,7 @@ for (const { name } of backends)
     if (name === "docker" && !(await need(t, "docker"))) return;
     await using engine = await ScriptedEngine.start(solve);
     const folder = join(scratch, name);
-    const place = await writeTask(folder, "greedy", "gold_files: files\n");
-    const text = await readFile(join(place, "task.yaml"), "utf8");
-    await writeFile(join(place, "task.yaml"), text.replace("memory_mb: 256", "memory_mb: 4000000"));
+    const place = await writeTask(folder, "greedy", "gold_files: files\n", { memory_mb: 4_000_000 });
     const file = join(folder, "run.yaml");
     await writeFile(file, runFile({ engine: engine.url, tasks: ["greedy"] }).replace("sandbox: process", `sandbox: ${name}`));
     const argv = ["run", "-c", file, "-n", "1", "-o", join(folder, "runs"), "--json"];
@@ -136,11 +134,9 @@ for (const { name } of backends)
 test("a run whose machine holds one sandbox at a time makes them one after the other, and is done", async () => {
   await using engine = await ScriptedEngine.start(solve);
   const folder = join(scratch, "one");
-  const place = await writeTask(folder, "large");
   // More than half of the machine, so that no two fit beside each other.
   const { memory_mb } = await localProcess.room(AbortSignal.timeout(10_000));
-  const text = await readFile(join(place, "task.yaml"), "utf8");
-  await writeFile(join(place, "task.yaml"), text.replace("memory_mb: 256", `memory_mb: ${Math.floor(0.6 * (memory_mb ?? 0))}`));
+  await writeTask(folder, "large", "", { memory_mb: Math.floor(0.6 * (memory_mb ?? 0)) });
   const file = join(folder, "run.yaml");
   await writeFile(file, runFile({ engine: engine.url, tasks: ["large"] }));
   const ran = await cli(["run", "-c", file, "-n", "3", "-o", join(folder, "runs")]);
