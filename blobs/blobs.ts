@@ -21,6 +21,6 @@ export interface OwnBlobs extends Blobs {
    * a source that throws at its end refuses the bytes.
    */
   putPieces(key: string, pieces: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void>;
-  /** Removes each blob whose key begins with this name and a slash; nothing where there is none. Throws `store_error`. */
-  removeBelow(name: string): Promise<void>;
+  /** Removes each blob whose key begins with this name and a slash, but the one of the key `kept`. Throws `store_error`. */
+  removeBelow(name: string, kept?: string | null): Promise<void>;
 }

@@ -46,9 +46,10 @@ export class FolderBlobs implements OwnBlobs {
     });
   }
 
-  async removeBelow(name: string): Promise<void> {
+  async removeBelow(name: string, kept: string | null = null): Promise<void> {
     assertName(name);
     const folder = join(this.place, name);
+    if (kept !== null && dirname(kept) === name) return removeOthers(folder, basename(kept));
     await rm(folder, { recursive: true, force: true }).catch((error: unknown) => {
       throw new AlidadeError("store_error", `${folder} cannot be removed: ${messageOf(error)}`, { cause: error });
     });
@@ -59,6 +60,16 @@ export class FolderBlobs implements OwnBlobs {
   #path(key: string): string {
     assertKey(key);
     return join(this.place, key);
+  }
+}
+
+/** Also drafts: the blob that is kept is whole. */
+async function removeOthers(folder: string, kept: string): Promise<void> {
+  try {
+    for (const one of await readdir(folder)) if (one !== kept) await rm(join(folder, one), { recursive: true, force: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw new AlidadeError("store_error", `${folder} cannot be cleared: ${messageOf(error)}`, { cause: error });
   }
 }
 

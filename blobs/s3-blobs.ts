@@ -71,15 +71,17 @@ export class S3Blobs implements OwnBlobs {
     throw refusal;
   }
 
-  async removeBelow(name: string): Promise<void> {
+  async removeBelow(name: string, kept: string | null = null): Promise<void> {
     assertName(name);
     const query = new URLSearchParams({ "list-type": "2", prefix: `${this.#prefix}${name}/`, "max-keys": "1000" });
+    const stays = kept === null ? null : this.#prefix + kept;
     for (let page = 0; page < mostPages; page += 1) {
       const response = await this.#send("list", `${name}/`, `${this.#bucket}?${query}`, { method: "GET" });
       if (!response.ok) throw await this.#refusal("list", `${name}/`, response);
       const keys = [...(await response.text()).matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key = ""]) => key);
-      if (keys.length === 0) return;
-      for (const key of keys) await this.#remove(key);
+      const gone = keys.filter((key) => key !== stays);
+      if (gone.length === 0) return;
+      for (const key of gone) await this.#remove(key);
     }
     throw new AlidadeError("store_error", `cannot remove ${this.place}/${name}/: what was removed is listed again and again`);
   }

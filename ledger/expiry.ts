@@ -24,6 +24,9 @@ export type OldGroup = {
 /** A rollout that is to be removed with all that lies under its name: its row is gone already. */
 export type Removal = { set_id: string; rollout_id: string };
 
+/** A rollout that is over. `key`: its result's trajectory, which stays; null: it has none. `noted`: Unix milliseconds. */
+export type Superseded = Removal & { key: string | null; noted: number };
+
 /** What a reader gets whose cursor is before what is expired: a 410, or what is left. */
 export type Gaps = "refuse" | "skip";
 

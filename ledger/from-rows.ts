@@ -4,6 +4,7 @@ import type { Task } from "../schema/task.ts";
 import type { HeardNode, NodeReport } from "./control-state.ts";
 import type { DatabaseRow } from "./database-row.ts";
 import type { EnginePlaces, NodePlaces } from "./engine-places.ts";
+import type { Superseded } from "./expiry.ts";
 import type { Claim, NodeState, SetState, WholeGroup } from "./ledger.ts";
 import type { EarlierAttempt, ResultRow, SetSpec } from "./records.ts";
 import { groupId } from "./result-row.ts";
@@ -31,6 +32,10 @@ export function toClaim(row: DatabaseRow): Claim {
 
 export function earlierOf({ earlier }: DatabaseRow): EarlierAttempt[] {
   return earlier == null ? [] : (readJson(String(earlier)) as EarlierAttempt[]);
+}
+
+export function toSuperseded({ set_id, rollout_id, noted, key }: DatabaseRow): Superseded {
+  return { set_id: String(set_id), rollout_id: String(rollout_id), noted: Number(noted), key: key == null ? null : String(key) };
 }
 
 /** A row of an earlier version has no figures, or fewer. */

@@ -13,7 +13,7 @@ export {
 } from "./control-state.ts";
 export { assertAsStrict, type Demands, strictest } from "./demands.ts";
 export type { EnginePlaces, EngineUse } from "./engine-places.ts";
-export type { Gaps, Removal } from "./expiry.ts";
+export type { Gaps, Removal, Superseded } from "./expiry.ts";
 export { biasesOf, enoughStand, partGroup, placesOf } from "./group-tools.ts";
 export {
   type AttemptName,

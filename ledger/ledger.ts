@@ -12,7 +12,7 @@ import type { Task } from "../schema/task.ts";
 import type { Waitable } from "./changes.ts";
 import type { ControlState, HeardNode, NodeReport } from "./control-state.ts";
 import type { EnginePlaces, EngineUse } from "./engine-places.ts";
-import type { Gaps, Removal } from "./expiry.ts";
+import type { Gaps, Removal, Superseded } from "./expiry.ts";
 import type { AttemptResult, GroupPart, ResultRow, SetSpec } from "./records.ts";
 
 export interface Ledger extends AsyncDisposable {
@@ -119,6 +119,12 @@ export interface Ledger extends AsyncDisposable {
   expireResults(byDefault: number | null): Promise<number>;
   removals(limit: number): Promise<Removal[]>;
   removed(all: readonly Removal[]): Promise<void>;
+  /**
+   * Rollouts that are over for so many seconds, and had an attempt beside the one of their result: one that was fenced or replaced, and
+   * may have left a trajectory. Each is among them until it is said to be `settled`; it comes again when a fenced attempt ends later.
+   */
+  superseded(limit: number, seconds: number): Promise<Superseded[]>;
+  settled(all: readonly Superseded[]): Promise<void>;
 
   /** Grows with each order to the nodes. */
   readonly ordered: Waitable;

@@ -8,7 +8,7 @@
 import { Changes } from "../changes.ts";
 import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
-import type { Gaps, Removal } from "../expiry.ts";
+import type { Gaps, Removal, Superseded } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, Claim, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
@@ -50,6 +50,7 @@ import { forget, keep, lookForResults, resultOf, results, wholeGroups } from "./
 import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, putSet, setNamed, setsToSettle, settleSome, stateOf, statesOf } from "./sets.ts";
 import { submit } from "./submit.ts";
+import { noteFenced, settled, superseded } from "./superseded.ts";
 import { lock, tryLock } from "./tables.ts";
 
 /** Rollouts that end in one transaction: about 50 ms of the server. */
@@ -242,6 +243,7 @@ export class PostgresLedger implements Ledger {
     const isNews = (one: { isNews: boolean }): boolean => one.isNews;
     const { end, set } = alone ?? (await this.#telling("queued", (db) => finish(db, name, result), isNews));
     if (set !== null) await this.#endFirst(set);
+    if (end === "fenced") await this.#db.statements((db) => noteFenced(db, name));
     return end;
   }
 
@@ -289,6 +291,14 @@ export class PostgresLedger implements Ledger {
 
   removed(all: readonly Removal[]) {
     return this.#db.statements((db) => removed(db, all));
+  }
+
+  superseded(limit: number, seconds: number) {
+    return this.#db.statements((db) => superseded(db, limit, seconds));
+  }
+
+  settled(all: readonly Superseded[]) {
+    return this.#db.statements((db) => settled(db, all));
   }
 
   results(set: string, after: string | null, limit: number, gaps?: Gaps) {

@@ -22,6 +22,7 @@ import { conclude } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
 import { isToEnd } from "./endings.ts";
 import { nextNumber } from "./places.ts";
+import { noteFenced } from "./superseded.ts";
 
 export function join(db: Database, { name, slots }: NodeSpec, now: number): Lease {
   loseAll(db, name, now);
@@ -143,7 +144,10 @@ function withBroken(rollout: TableRow, code: string): string {
 
 export function finish(db: Database, name: AttemptName, result: AttemptResult, now: number): "accepted" | "fenced" {
   const current = currentOf(db, name);
-  if (current === undefined) return "fenced";
+  if (current === undefined) {
+    noteFenced(db, name, now);
+    return "fenced";
+  }
   conclude(db, current, result.state, result, now);
   return "accepted";
 }

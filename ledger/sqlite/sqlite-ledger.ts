@@ -8,7 +8,7 @@ import { newId } from "../../schema/ids.ts";
 import { Changes } from "../changes.ts";
 import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
-import type { Gaps, Removal } from "../expiry.ts";
+import type { Gaps, Removal, Superseded } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
@@ -24,6 +24,7 @@ import { forget, keep, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, putSet, setNamed, setsOf, stateOf } from "./sets.ts";
 import { submit } from "./submit.ts";
+import { settled, superseded } from "./superseded.ts";
 import { tables } from "./tables.ts";
 import { settleSome } from "./whole-groups.ts";
 
@@ -208,6 +209,14 @@ export class SqliteLedger implements Ledger {
   async removed(all: readonly Removal[]) {
     await this.#turns.take();
     this.#db.transaction(() => removed(this.#db, all));
+  }
+
+  async superseded(limit: number, seconds: number) {
+    return this.#read(() => superseded(this.#db, limit, this.#now() - seconds * 1000));
+  }
+
+  async settled(all: readonly Superseded[]) {
+    this.#db.transaction(() => settled(this.#db, all));
   }
 
   async results(set: string, after: string | null, limit: number, gaps?: Gaps) {

@@ -56,6 +56,10 @@ ${counted("new_results", "INSERT ON results", "result", "new.state", 1)}
 ${counted("new_failures", "INSERT ON results WHEN new.code IS NOT NULL", "failure", "new.code", 1)}
 CREATE TABLE IF NOT EXISTS removals (rollout_id TEXT PRIMARY KEY, set_id TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS superseded (rollout_id TEXT PRIMARY KEY, set_id TEXT NOT NULL, noted INTEGER NOT NULL) STRICT;
+CREATE TRIGGER IF NOT EXISTS note_superseded AFTER INSERT ON results
+WHEN (SELECT attempt FROM rollouts WHERE id = new.rollout_id) > CASE new.state WHEN 'cancelled' THEN 0 ELSE 1 END BEGIN
+  INSERT INTO superseded VALUES (new.rollout_id, new.set_id, new.row ->> 'finished') ON CONFLICT (rollout_id) DO UPDATE SET noted = excluded.noted;
+END;
 CREATE TABLE IF NOT EXISTS tallies (set_id TEXT PRIMARY KEY, tally TEXT NOT NULL) STRICT;
 DROP TABLE IF EXISTS nodes;
 CREATE TABLE nodes (

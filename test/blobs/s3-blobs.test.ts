@@ -1,6 +1,6 @@
 /** Blobs in a bucket, at a server of S3's API. It knows keys by their ids, and does not compare signatures. */
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -68,6 +68,23 @@ test("bytes that come in pieces are kept whole or not at all, in a bucket as in 
     (await readdir(tmpdir())).filter((name) => name.startsWith("alidade-blob-")),
     [],
   );
+});
+
+test("all but one of a rollout's blobs are removed, in a bucket as in a folder", async (t) => {
+  if (!(await need(t, "s3"))) return;
+  await using server = await startS3(join(scratch, "others"));
+  for (const word of [join(scratch, "others-folder"), `s3://${server.bucket}/c`]) {
+    const blobs = openOwnBlobs(word, server.env);
+    const all = await Promise.all([1, 2, 11].map((attempt) => putPacked(blobs, `set1/roll1/${attempt}`, { attempt })));
+    const other = await putPacked(blobs, "set1/roll11/1", { attempt: 1 });
+    if (!word.startsWith("s3:")) await writeFile(join(word, "set1/roll1/11-half.json.zst.7.7.new"), "half");
+    const [kept] = all;
+    for (const _ of ["once", "again"]) await blobs.removeBelow("set1/roll1", kept?.key);
+    const there = await Promise.all([...all, other].map(async ({ key }) => (await blobs.get(key)) !== null));
+    assert.deepEqual(there, [true, false, false, true], word);
+    if (!word.startsWith("s3:")) assert.equal((await readdir(join(word, "set1/roll1"))).length, 1);
+    await blobs.removeBelow("set1/none", "set1/none/1-a.json.zst");
+  }
 });
 
 test("what is wrong with bucket, key or server is one sentence, and nothing is taken for stored", async (t) => {

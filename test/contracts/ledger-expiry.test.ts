@@ -1,10 +1,13 @@
 /** What every ledger promises of results that expire. */
 import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { test as nodeTest, type TestContext } from "node:test";
 import fc from "fast-check";
-import type { Blobs } from "../../blobs/index.ts";
-import { type Claim, GroupPart, type Ledger, SetSpec } from "../../ledger/index.ts";
+import { type Blobs, FolderBlobs, getPacked, putPacked } from "../../blobs/index.ts";
+import { type AttemptName, type Claim, GroupPart, type Ledger, SetSpec, type Superseded } from "../../ledger/index.ts";
 import { sweep } from "../../service/expiry-sweep.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { nameWeights } from "../fakes/records/name-weights.ts";
 import { need } from "../needs.ts";
@@ -15,6 +18,7 @@ const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { ki
 const part = (key: string, more: object = {}) => GroupPart.parse({ group_key: key, task: task(key), ...more });
 const gone = { code: "not_found", status: 410 };
 const forever = new AbortController().signal;
+const scratch = scratchFolder("ledger-expiry");
 
 for (const { name, needs, searches, place } of ledgerDrivers()) {
   const test = (title: string, work: (t: TestContext) => Promise<void>, options: object = {}) =>
@@ -32,6 +36,57 @@ for (const { name, needs, searches, place } of ledgerDrivers()) {
     };
     return { at, ledger, set, lease, finish };
   };
+
+  test("trajectories of attempts that gave no result go, and that of the one which did stays, though nothing expires", async (t) => {
+    const { at, ledger, set, lease } = await fresh(t, { samples: 1, retries: 9 });
+    const blobs = new FolderBlobs(join(scratch, `${name}-superseded`));
+    const kept = async ({ rollout_id, attempt }: AttemptName) => putPacked(blobs, `${set}/${rollout_id}/${attempt}`, { attempt });
+    const left = async (place: number) =>
+      (await readdir(join(blobs.place, set, `${set}-${place}-0`)).catch(() => [])).map((one) => one.replace(/-.*/, ""));
+    await ledger.submit(
+      set,
+      ["once", "broken", "fenced", "cancelled", "never"].map((key) => part(key)),
+    );
+    const [once, broken, fenced, cancelled] = (await ledger.claim(lease, 4)) as [Claim, Claim, Claim, Claim];
+    await ledger.finish(once, attemptResult({ payload: await kept(once) }));
+    for (const one of [broken, fenced, cancelled]) await kept(one);
+    await ledger.release(broken, "sandbox_died");
+    await ledger.release(fenced, null);
+    await ledger.cancel({ set, group: "cancelled" }, "enough");
+    await ledger.cancel({ set, group: "never" }, "enough");
+    while ((await ledger.endMore()) > 0);
+    const again = await ledger.claim(lease, 9);
+    assert.deepEqual(again.map(({ group_key, attempt }) => [group_key, attempt]).sort(), [
+      ["broken", 2],
+      ["fenced", 2],
+    ]);
+    assert.deepEqual(
+      (await ledger.superseded(9, 0)).map(({ rollout_id, key }) => [rollout_id, key]),
+      [[cancelled.rollout_id, null]],
+      "a rollout that is open is none of them",
+    );
+    for (const one of again) await ledger.finish(one, attemptResult({ payload: await kept(one) }));
+    const swept = () => sweep({ ledger, blobs, byDefault: null }, forever);
+    await swept();
+    assert.deepEqual(await left(1), ["1", "2"], "a node that was taken for dead may still be at its trajectory");
+    await at.pass(600);
+    const late = await kept({ ...fenced, attempt: 1 });
+    assert.equal(await ledger.finish(fenced, attemptResult({ payload: late })), "fenced");
+    await at.pass(600);
+    await swept();
+    assert.deepEqual([await left(0), await left(1), await left(2), await left(3)], [["1"], ["2"], ["1", "2"], []]);
+    const [waiting] = await ledger.superseded(9, 0);
+    assert.equal(waiting?.rollout_id, fenced.rollout_id, "its fenced attempt ended later");
+    await ledger.settled([{ ...(waiting as Superseded), noted: (waiting as Superseded).noted - 1 }]);
+    assert.equal((await ledger.superseded(9, 0)).length, 1, "what was noted anew meanwhile stays");
+    await at.pass(600);
+    const down = { removeBelow: async () => Promise.reject(new Error("away")) };
+    await assert.rejects(sweep({ ledger, blobs: down, byDefault: null }, forever), /away/);
+    await swept();
+    assert.deepEqual([await left(2), await ledger.superseded(9, 0)], [["2"], []]);
+    for (const { row } of await ledger.results(set, null, 9))
+      if (row.payload !== null) assert.equal(JSON.parse(await getPacked(blobs, row.payload)).attempt, row.attempt);
+  });
 
   test("whole groups that are old and behind each consumer expire with all their rows, and the others stay", async (t) => {
     const { at, ledger, set, lease, finish } = await fresh(t, { expire_after: { seconds: 100 } });

@@ -164,7 +164,7 @@ test("blobs that cannot be removed are tried again, and said once", async (t) =>
   const notes: string[] = [];
   await using _sweep = new ExpirySweep({ ledger, blobs: away, byDefault: 0, note: (text) => notes.push(text) }, 1);
   await until(async () => tries === 4 && (await ledger.removals(1)).length === 0);
-  assert.deepEqual(notes, [`expired results are not removed: ${set}/${set}-0-0 is away; it is tried again`]);
+  assert.deepEqual(notes, [`what is needed no more is not removed: ${set}/${set}-0-0 is away; it is tried again`]);
 });
 
 test("a blob that cannot be removed holds up no other one and no expiry", async (t) => {
@@ -199,7 +199,9 @@ test("a blob that cannot be removed holds up no other one and no expiry", async 
     (await ledger.removals(9)).map(({ rollout_id }) => rollout_id),
     stuck,
   );
-  assert.deepEqual(notes, [`expired results are not removed: ${set}/${set}-0-0 is held (the first of 2 failures); it is tried again`]);
+  assert.deepEqual(notes, [
+    `what is needed no more is not removed: ${set}/${set}-0-0 is held (the first of 2 failures); it is tried again`,
+  ]);
 });
 
 test("--expire-after and --expire-logs-after want hours", async () => {

@@ -7,6 +7,7 @@ import { type EndedRollout, toResultRow } from "../../result-row.ts";
 import { stepInSql } from "../facts.ts";
 import { joinTheLine } from "../join-the-line.ts";
 import type { Transaction } from "../postgres-database.ts";
+import { noteSuperseded } from "../superseded.ts";
 import { now, ownXid } from "../tables.ts";
 import { isEndingGroup, isToEnd, orderEnding } from "./endings.ts";
 import { whole } from "./whole.ts";
@@ -64,7 +65,9 @@ export async function writeEnds(
     `WITH ended AS (
        UPDATE rollouts SET state = 'done', node = NULL, since = ${now}
        WHERE id = ANY ($1) AND ($3::integer IS NULL OR (attempt = $3 AND state = 'running'))
-       RETURNING id, place, set_id, group_key, sample_index
+       RETURNING id, place, set_id, group_key, sample_index, attempt
+     ), noted AS (
+       ${noteSuperseded("SELECT id, set_id FROM ended WHERE attempt > 1")}
      ), added AS (
        INSERT INTO results (set_id, rollout_id, group_key, sample_index, state, code, entry)
        SELECT set_id, id, group_key, sample_index, $4::text, $5::text, entry

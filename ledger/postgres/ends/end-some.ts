@@ -7,6 +7,7 @@ import { stepInSql } from "../facts.ts";
 import { newestTurn } from "../join-the-line.ts";
 import type { Transaction } from "../postgres-database.ts";
 import { setOf } from "../set-row.ts";
+import { noteSuperseded } from "../superseded.ts";
 import { lock, now } from "../tables.ts";
 import { whole } from "./whole.ts";
 
@@ -95,6 +96,8 @@ async function writeCancelled(db: Transaction, { set_id, reason }: DatabaseRow, 
     `WITH ended AS (
        UPDATE rollouts SET state = 'done', node = NULL, since = ${now} WHERE id = ANY ($2)
        RETURNING id, place, group_key, sample_index, attempt, earlier
+     ), noted AS (
+       ${noteSuperseded("SELECT id, $1::text FROM ended WHERE attempt > 0")}
      ), added AS (
        INSERT INTO results (set_id, rollout_id, group_key, sample_index, state, code, entry)
        SELECT $1, id, group_key, sample_index, 'cancelled', 'cancelled', ($3::jsonb || jsonb_build_object(
