@@ -2,11 +2,13 @@
  * The audit of a trajectory: every sampled token is scored again by teacher forcing, in the context that the tree says
  * it was sampled in, and compared with its recorded logprob. A context that was never there, a token that was edited,
  * a logprob that belongs to its neighbour: all show as a difference. What was not sampled from the plain distribution
- * (a grammar's mask, processed logprobs at another temperature) is reported as not comparable and never as passed.
+ * (a grammar's mask, processed logprobs at another temperature), or behind a picture, whose ids are place holders, is
+ * reported as not comparable and never as passed.
  */
 import { isBent, type Sampling } from "../schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../schema/trajectory.ts";
 import { isLogprob } from "../tokens/alignment.ts";
+import { imagesOf } from "./rows/images-of.ts";
 import { TokenPaths } from "./tree/token-paths.ts";
 
 /** Logprob of each token after those before it (nats, temperature 1, no mask); null where there is none, as for the first. */
@@ -39,7 +41,8 @@ export const defaultTolerance = 1e-4;
 
 /** Audits every call with samples. `score` runs once per path of the tree, with all of its tokens. */
 export async function auditTrajectory(trajectory: Trajectory, score: Score, options: AuditOptions): Promise<Audit> {
-  const calls = new Map(trajectory.calls.map((call) => [call.call_id, open(call, trajectory, options)]));
+  const images = imagesOf(trajectory);
+  const calls = new Map(trajectory.calls.map((call) => [call.call_id, open(call, trajectory, { ...options, images })]));
   for (const path of pathsToScore(trajectory, calls)) {
     const scored = await score(path.flatMap((node) => node.token_ids));
     let start = 0;
@@ -69,7 +72,7 @@ type Audited = Omit<CallAudit, "status"> & {
   seen: number;
 };
 
-function open(call: CallRecord, trajectory: Trajectory, options: AuditOptions): Audited {
+function open(call: CallRecord, trajectory: Trajectory, options: AuditScope): Audited {
   const nodes = trajectory.nodes.filter((node) => node.call_id === call.call_id && node.kind === "sampled");
   return {
     call_id: call.call_id,
@@ -89,16 +92,17 @@ function close({ sampled: _, done: __, seen: ___, ...call }: Audited): CallAudit
   return { ...call, reason, status: reason !== null ? "not_comparable" : call.wrong > 0 ? "mismatch" : "ok" };
 }
 
+/** `images`: ids of the messages that show one. */
+type AuditScope = Pick<AuditOptions, "policyVersion"> & { images: ReadonlySet<string> };
+
 /** Why a call's recorded logprobs are not those of the plain distribution over the tree's context; null: they are. */
-export function whyNotComparable(
-  call: CallRecord,
-  nodes: TreeNode[],
-  { policyVersion }: Pick<AuditOptions, "policyVersion">,
-): string | null {
+export function whyNotComparable(call: CallRecord, nodes: TreeNode[], { policyVersion, images }: AuditScope): string | null {
   const { kind, grammar, grammar_logprobs } = call.logprob_semantics;
   if (nodes.length === 0) return "no_token_ids";
   if (nodes.some((node) => node.reason === "misaligned")) return "misaligned";
   if (nodes.every((node) => (node.logprobs ?? []).every((one) => one === null))) return "no_logprob";
+  // A server that is given the ids alone samples on another context, and says nothing.
+  if (call.input.some((id) => images.has(id))) return "images";
   // Where they were seen to be those before the mask they are the plain distribution's, though not all that was sampled is.
   if (grammar && !(kind === "raw" && grammar_logprobs === "unmasked")) return "sampled_under_grammar";
   if (kind !== "raw" && !isPlain(call.sampling)) return kind === null ? "logprob_kind_unknown" : "processed_sampling";

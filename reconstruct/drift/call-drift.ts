@@ -1,6 +1,7 @@
 /** How far a trainer's recomputed logprobs are from a call's recorded ones, with what the record says of its context. */
 import type { CallRecord, EdgeCause, Trajectory } from "../../schema/trajectory.ts";
 import { whyNotComparable } from "../audit.ts";
+import { imagesOf } from "../rows/images-of.ts";
 import type { TrainerLogprobs } from "./trainer-logprobs.ts";
 
 export type CallDrift = {
@@ -30,19 +31,26 @@ export type CallDrift = {
 /** One for each call that the trainer tells of. Both lists of a call count from its first sampled token. */
 export function driftOf(trajectory: Trajectory, given: ReadonlyMap<string, TrainerLogprobs>, tolerance: number): CallDrift[] {
   const byId = new Map(trajectory.calls.map((call) => [call.call_id, call]));
+  const images = imagesOf(trajectory);
   return trajectory.calls.flatMap((call) => {
     const told = given.get(call.call_id);
-    return told === undefined ? [] : [driftOfCall(call, told, { trajectory, byId, tolerance })];
+    return told === undefined ? [] : [driftOfCall(call, told, { trajectory, byId, images, tolerance })];
   });
 }
 
-type ToldCalls = { trajectory: Trajectory; byId: ReadonlyMap<string, CallRecord>; tolerance: number };
+type ToldCalls = {
+  trajectory: Trajectory;
+  byId: ReadonlyMap<string, CallRecord>;
+  /** Ids of the messages that show one. */
+  images: ReadonlySet<string>;
+  tolerance: number;
+};
 
-function driftOfCall(call: CallRecord, told: TrainerLogprobs, { trajectory, byId, tolerance }: ToldCalls): CallDrift {
+function driftOfCall(call: CallRecord, told: TrainerLogprobs, { trajectory, byId, images, tolerance }: ToldCalls): CallDrift {
   const nodes = trajectory.nodes.filter((node) => node.call_id === call.call_id && node.kind === "sampled");
   const recorded = nodes.flatMap(({ token_ids, logprobs }) => logprobs ?? token_ids.map(() => null));
   const isLonger = told.logprobs.length > recorded.length;
-  const not = whyNotComparable(call, nodes, {}) ?? (isLonger ? "more_logprobs_than_tokens" : null);
+  const not = whyNotComparable(call, nodes, { images }) ?? (isLonger ? "more_logprobs_than_tokens" : null);
   const differences = not === null ? differencesOf(recorded, told.logprobs, 0) : [];
   const drifted = driftedOf(differences, tolerance);
   const max = differences.reduce<CallDrift["max"]>((most, one) => (most === null || one.difference > most.difference ? one : most), null);

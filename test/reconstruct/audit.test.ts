@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { auditTrajectory, reconstruct } from "../../reconstruct/index.ts";
+import type { Message } from "../../schema/message.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import { assistant, type CallOptions, LogBuilder, user } from "../fakes/records/log-builder.ts";
 
@@ -82,6 +83,29 @@ test("what was sampled by another rule than the plain softmax is not comparable,
     assert.deepEqual(
       [statuses(audited), audited.calls.map((call) => call.reason), audited.compared],
       [["not_comparable", "not_comparable"], [reason, reason], 0],
+    );
+  }
+});
+
+test("a call whose context holds a picture is not comparable, and the calls before it are compared", async () => {
+  const picture: Message = { role: "user", parts: [{ type: "image", url: "data:image/png;base64,AA==" }] };
+  const result: Message = {
+    role: "tool",
+    parts: [{ type: "tool_result", call_id: "1", content: [{ type: "image", url: "data:image/png;base64,AA==" }], is_error: false }],
+  };
+  for (const seen of [picture, result]) {
+    const log = new LogBuilder();
+    const first = say(log, { messages: [user("go")], says: assistant("ok") });
+    const second = say(log, { messages: [user("go"), assistant("ok"), seen], parent: first, says: assistant("I see") });
+    say(log, { messages: [user("go"), assistant("ok"), seen, assistant("I see"), user("and?")], parent: second, says: assistant("no") });
+    const audited = await audit(reconstruct(log.entries));
+    assert.deepEqual(
+      audited.calls.map(({ status, reason }) => [status, reason]),
+      [
+        ["ok", null],
+        ["not_comparable", "images"],
+        ["not_comparable", "images"],
+      ],
     );
   }
 });
