@@ -4,11 +4,14 @@ import type { Config } from "../config.ts";
 import { examine, type Finding } from "../engines/examine.ts";
 import { type EngineFacts, engineRegistry } from "../engines/index.ts";
 import { probeEngine } from "../proxy/pool/probe-engine.ts";
+import { addOmitted, describeOmitted } from "../reconstruct/index.ts";
 import { examineMachine } from "../sandboxes/examine-machine.ts";
 import { print, say, table } from "./command-line.ts";
 import { commandConfig } from "./flags/command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
 import { openEngines } from "./open-engine.ts";
+import { trajectoriesOf } from "./overview/trajectories-of.ts";
+import { runFolderOf } from "./records/run-folder-of.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 
@@ -18,6 +21,7 @@ export function doctor(program: Command): void {
       "Asks a server what it can do: token ids, logprobs and what they mean, tool and reasoning parsers, what its template prints, token-in, abort.\nSamples a few short turns. Then looks at this machine: what dead runs left behind, what is kept, and whether memory and disk run short; without an engine at that alone. Ends with 1 where nothing can be trained on what it returns.",
     )
     .option("-c, --config <file>", "YAML file with any of the keys of `alidade config --schema`")
+    .option("-r, --run <folder>", "folder of a run or a recording: also say what of its requests the model did not get")
     .option("--json", "print one JSON object: facts and findings")
     .addHelpText(
       "after",
@@ -28,11 +32,12 @@ export function doctor(program: Command): void {
       const config = await commandConfig(flags.config, { overrides: enginesOf(flags) });
       const looked = (await namesEngine(config)) ? await lookAtEngines(config, signal) : [];
       const machine = await examineMachine(config.disk, signal);
+      const requests = flags.run === undefined ? [] : [await lookAtRequests(flags.run)];
       const trainable = looked.length === 0 ? null : looked.every((one) => one.trainable);
-      if (flags.json) print(JSON.stringify({ trainable, engines: looked, machine }));
+      if (flags.json) print(JSON.stringify({ trainable, engines: looked, machine, ...(flags.run !== undefined && { requests }) }));
       else {
         for (const one of looked) printLooked(one);
-        printFindings(machine);
+        printFindings([...machine, ...requests]);
       }
       if (looked.some((one) => !one.trainable)) terminal().exitCode = 1;
     });
@@ -51,6 +56,22 @@ async function lookAtEngines(config: Config, signal: AbortSignal): Promise<Looke
     looked.push({ name, trainable: facts.missing === null, facts, findings: await examine(engine, facts, signal) });
   }
   return looked;
+}
+
+/** Tools and fields that the harnesses of a recorded run sent, and that no engine gets. */
+async function lookAtRequests(run: string): Promise<Finding> {
+  let omitted: Record<string, number> = {};
+  const folder = await runFolderOf(run);
+  for await (const { fidelity } of trajectoriesOf(folder, (message) => say(`alidade: ${message}`)))
+    omitted = addOmitted([omitted, fidelity.omitted]);
+  const leftOut = describeOmitted(omitted);
+  if (leftOut === null) return { what: "requests", status: "ok", found: "the model got every tool and field of them", todo: null };
+  return {
+    what: "requests",
+    status: "gap",
+    found: visibleText(leftOut),
+    todo: "tools of that kind run at a vendor, and such fields have no counterpart at an engine: turn them off in the harness, or give it a tool of its own",
+  };
 }
 
 type Looked = { name: string; trainable: boolean; facts: EngineFacts; findings: Finding[] };
@@ -77,4 +98,4 @@ function hasTodo(finding: Finding): boolean {
   return finding.todo !== null && !(finding.status === "gap" && (finding.what === "token ids" || finding.what === "logprobs"));
 }
 
-type DoctorFlags = EngineFlags & { config?: string; json?: boolean };
+type DoctorFlags = EngineFlags & { config?: string; run?: string; json?: boolean };

@@ -11,6 +11,7 @@ import { usualVariables } from "../harnesses/usual-variables.ts";
 import { currentOwner } from "../host/owner.ts";
 import { ownedFolder, temporary } from "../host/temporary-folder.ts";
 import { assertRoutes, HarnessProxy } from "../proxy/index.ts";
+import { describeOmitted } from "../reconstruct/index.ts";
 import { lockFolder } from "../rollouts/index.ts";
 import { newId } from "../schema/ids.ts";
 import { meaningOf } from "../schema/reasons/meaning.ts";
@@ -24,6 +25,7 @@ import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flag
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./flags/session-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { policyNotes } from "./run/policy-notes.ts";
+import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 import { openWatching } from "./watch/open-watching.ts";
 
@@ -146,6 +148,8 @@ function sayRecorded({ session_id, rollout_id, fidelity }: Trajectory, file: str
   say(`alidade: ${figures} in ${file}; \`alidade show ${rollout_id ?? session_id} --run ${out}\` prints it`);
   for (const [reason, tokens] of Object.entries(fidelity.excluded))
     say(`  ${tokens} tokens not trained: ${reason.replaceAll("_", " ")}${meaningOf(untrainedReasons, reason)}`);
+  const leftOut = describeOmitted(fidelity.omitted);
+  if (leftOut !== null) say(`  ${visibleText(leftOut)}`);
 }
 
 /** A person's program may run for weeks. After that its home is removed by `reap`, whatever boot it is of. */

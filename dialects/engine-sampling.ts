@@ -46,7 +46,7 @@ const engineExtras = [
 
 const asTheyAre = [...Object.keys(engineFields).filter((key) => key !== "enable_thinking"), ...engineExtras];
 
-/** Keys of a body that `parseEngineSampling` reads. */
+/** Keys of a body that `parseEngineSampling` maps. */
 export const engineKeys = [...asTheyAre, "enable_thinking", "stop"];
 
 /** Each field with its neutral value, and the reason why others are refused. */
@@ -60,6 +60,9 @@ const unsupported: Record<string, { unless: unknown[]; why: string }> = {
   prompt_logprobs: { unless: [], why: "is not supported: logprobs are given of sampled tokens only; leave it out" },
   prompt_token_ids: { unless: [], why: "is not supported; send messages, or the ids as the prompt of /v1/completions" },
 };
+
+/** Keys that it reads, and refuses unless they ask for nothing. */
+export const refusedKeys = Object.keys(unsupported);
 
 type EngineFields = z.output<z.ZodObject<typeof engineFields>> & Record<string, unknown>;
 

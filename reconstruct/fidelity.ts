@@ -7,6 +7,7 @@ import { countBy } from "./count-by.ts";
 import type { CallHistory } from "./log/call-history.ts";
 import type { Lost } from "./log/damage.ts";
 import { resampledTries } from "./log/uncounted.ts";
+import { countOmitted } from "./omitted.ts";
 import { type Accountable, countTokens } from "./rows/token-account.ts";
 import { defaultTrainer, hasChoice, recordedReasonOf, toJudge } from "./trained/why-untrained.ts";
 
@@ -29,6 +30,7 @@ export function measureFidelity({ histories, trajectory, lost, alidade_version }
     matches: countBy(calls, (call) => call.match),
     causes: countBy(calls, (call) => call.cause),
     outcomes: countBy(calls, (call) => call.outcome),
+    omitted: countOmitted(calls),
     continuity: countBy(calls, ({ continuity }) => (continuity?.mode === "rendered" ? continuity.cause : (continuity?.mode ?? null))),
     resampled: histories.reduce((sum, history) => sum + resampledTries(history), 0),
     damaged: lost,

@@ -7,6 +7,7 @@ export { type CallDrift, driftOf } from "./drift/call-drift.ts";
 export { Drift, type DriftSummary } from "./drift/drift.ts";
 export { TrainerLogprobs } from "./drift/trainer-logprobs.ts";
 export { joinMembers } from "./join-members.ts";
+export { addOmitted, describeOmitted } from "./omitted.ts";
 export { reconstruct, reconstruction, type TrajectoryFacts } from "./reconstruct.ts";
 export {
   type AdvantageMethod,

@@ -9,6 +9,7 @@ import type { RewardComponent } from "../schema/reward-component.ts";
 import { isNeverTrained } from "../schema/session-spec.ts";
 import type { CallRecord, Fidelity, Trajectory } from "../schema/trajectory.ts";
 import { countFidelity, rowInflation } from "./fidelity.ts";
+import { addOmitted } from "./omitted.ts";
 
 /**
  * `members`: those of one attempt, at least one, in any order. The reward is the one that was given, to whichever of
@@ -127,6 +128,7 @@ function joinFidelity(reports: readonly Fidelity[]): Omit<Fidelity, OfTokens> {
     matches: counts((report) => report.matches),
     causes: counts((report) => report.causes),
     outcomes: counts((report) => report.outcomes),
+    omitted: addOmitted(reports.map((report) => report.omitted)),
     continuity: counts((report) => report.continuity),
     resampled: sum((report) => report.resampled),
     policy_versions: [...new Set(reports.flatMap((report) => report.policy_versions))].sort(),

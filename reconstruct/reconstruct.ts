@@ -16,6 +16,7 @@ import { findEvidence, outcomeOf } from "./log/outcome.ts";
 import { isOfOtherPolicy, knownBeforeHold, policyAtStart, weightSpansOf } from "./log/policy-of.ts";
 import { readLog, type SessionHistory } from "./log/read-log.ts";
 import { whyUncounted } from "./log/uncounted.ts";
+import { omittedOf } from "./omitted.ts";
 import type { TrainedSession } from "./trained/rules.ts";
 import { withinSideShare } from "./trained/side-share.ts";
 import { judgedNodes, whyRecordedUntrained } from "./trained/why-untrained.ts";
@@ -178,6 +179,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
   const promptEnd = tree.promptEnd.get(call_id);
   const input = places.input.get(call_id);
   const output = places.output.get(call_id);
+  const omitted = omittedOf(begun);
   return {
     call_id,
     ordinal: begun.ordinal,
@@ -209,6 +211,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     requested_sampling: begun.requested_sampling,
     sampling: begun.effective_sampling,
     ...(begun.withheld && { withheld: begun.withheld }),
+    ...(omitted && { omitted }),
     logprob_semantics: finished?.logprob_semantics ?? { kind: null, grammar: false },
     missing: finished === null ? (call.damage ?? neverFinished) : finished.missing,
     damage: call.damage,

@@ -148,6 +148,8 @@ export type NeutralRequest = {
   token_logprobs?: { top: number };
   /** Fields that the dialect could not map, kept for the record and for the answer's own shape. */
   native: Record<string, unknown>;
+  /** Names of tools and fields that the model does not get (`dialects/left-out`). Absent: none. */
+  omitted?: string[];
   /**
    * The earlier call that this request continues. All of that call's messages but the first `skip`, and its turn, follow
    * the first `head` messages of this request. Absent: the request holds the whole conversation.

@@ -106,6 +106,11 @@ export const CallBegun = z.strictObject({
   tool_choice: ToolChoice.nullable(),
   /** Absent: everything was passed on. For parameters compare the two fields below. */
   withheld: Withheld.optional(),
+  /**
+   * Names of tools and fields of the request that no engine gets. Absent: none, or an older release wrote it, which has them
+   * in `native` (`omitted_tools`, `omitted_items`, `omitted_blocks`, `omitted_parts`).
+   */
+  omitted: z.array(z.string()).optional(),
   requested_sampling: Sampling,
   effective_sampling: Sampling,
   policy: Policy.nullable(),

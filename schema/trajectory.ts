@@ -86,6 +86,8 @@ export const CallRecord = z.strictObject({
   sampling: Sampling,
   /** Beside parameters. Absent where that is nothing. */
   withheld: Withheld.optional(),
+  /** Names of tools and fields of its request that the model did not get (`tool web_search`, `field truncation`). Absent: none. */
+  omitted: z.array(z.string()).optional(),
   logprob_semantics: LogprobSemantics,
   missing: z.string().nullable(),
   /** What of this call the session's log holds no more, and why; such a call is not trained. */
@@ -156,6 +158,8 @@ export const Fidelity = z.strictObject({
   matches: z.record(z.string(), z.number().int()).describe("match -> calls"),
   causes: z.record(z.string(), z.number().int()).describe("cause -> calls"),
   outcomes: z.record(z.string(), z.number().int()),
+  /** Name -> calls whose model did not get it. */
+  omitted: z.record(z.string(), z.number().int()).default({}),
   /** Calls of a session with continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: z.record(z.string(), z.number().int()).default({}),
   /** Tries that another one followed though the engine may have sampled for them: 0 unless `resample_lost` is set. */

@@ -1,5 +1,6 @@
 /** A fidelity summary for a person: where the tokens went, then each cause with an example and what to do about it. */
 import { describedPrompts } from "../../exporters/index.ts";
+import { describeOmitted } from "../../reconstruct/index.ts";
 import { described } from "../../rollouts/index.ts";
 import { edgeCauses, uncountedReasons } from "../../schema/reasons/calls.ts";
 import { meaningOf } from "../../schema/reasons/meaning.ts";
@@ -29,6 +30,8 @@ export function renderSummary(summary: FidelitySummary): string {
   if (tolerant.rows < rows) lines.push(`  ${number(tolerant.rows)} rows${inflation(tolerant.row_inflation)} with \`--select tolerant\``);
   lines.push(`edges: ${list(matches)}`);
   if (Object.keys(summary.continuity).length > 0) lines.push(`prompts: ${list(summary.continuity)}`);
+  const leftOut = describeOmitted(summary.omitted);
+  if (leftOut !== null) lines.push(visibleText(leftOut));
   const causes = summary.causes.map((cause) => renderCause(cause, calls));
   return [lines.join("\n"), causes.length === 0 ? "No context parts from the one before it." : "Why contexts part", ...causes].join("\n\n");
 }

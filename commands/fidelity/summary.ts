@@ -2,6 +2,7 @@
 import { type DifferentPrompts, GroupPrompts } from "../../exporters/index.ts";
 import {
   addAccounts,
+  addOmitted,
   rowInflationOf,
   type SelectOptions,
   selectRows,
@@ -42,6 +43,8 @@ export type FidelitySummary = {
   tolerant: { rows: number; row_inflation: number | null };
   matches: Record<string, number>;
   outcomes: Record<string, number>;
+  /** Name of a tool or field -> calls whose model did not get it. */
+  omitted: Record<string, number>;
   /** Calls of sessions with token continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: Record<string, number>;
   /** The most frequent first. */
@@ -58,6 +61,7 @@ export class FidelitySummarizer {
   #damaged = 0;
   #tokens = addAccounts([]);
   #tolerant = { rows: 0, tokens: addAccounts([]) };
+  #omitted: Record<string, number> = {};
   readonly #causes = new Map<EdgeCause, CauseSummary>();
 
   constructor(options: Partial<SelectOptions>) {
@@ -80,6 +84,7 @@ export class FidelitySummarizer {
     if (selected.tokens.trained === 0) this.#summary.dummy_rows += selected.row_count;
     this.#tokens = addAccounts([this.#tokens, selected.tokens]);
     this.#tolerant = { rows: this.#tolerant.rows + tolerant.row_count, tokens: addAccounts([this.#tolerant.tokens, tolerant.tokens]) };
+    this.#omitted = addOmitted([this.#omitted, trajectory.fidelity.omitted]);
     for (const [how, calls] of Object.entries(trajectory.fidelity.continuity)) count(this.#summary.continuity, how, calls);
     for (const [index, call] of trajectory.calls.entries()) this.#addCall(call, index + 1, trajectory);
   }
@@ -94,6 +99,7 @@ export class FidelitySummarizer {
       rollouts: this.#rollouts.size,
       attempts: this.#attempts.size,
       ...this.#summary,
+      omitted: this.#omitted,
       ends: tallyOf(this.#ends),
       damaged: this.#damaged,
       different_prompts: this.#prompts.different,

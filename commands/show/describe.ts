@@ -1,4 +1,5 @@
 /** The words that describe a session, in the terminal and on the page. */
+import { describeOmitted } from "../../reconstruct/index.ts";
 import { meaningOf } from "../../schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../schema/reasons/untrained.ts";
 import type { RewardComponent } from "../../schema/reward-component.ts";
@@ -104,6 +105,7 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
     Object.entries(counts)
       .map(([name, value]) => `${value.toLocaleString("en")} ${name.replaceAll("_", " ")}`)
       .join(", ") || "none";
+  const leftOut = describeOmitted(f.omitted);
   const share = f.sampled_tokens === 0 ? "" : ` (${Math.round((100 * f.trainable_tokens) / f.sampled_tokens)} %)`;
   return [
     ["sampled tokens", f.sampled_tokens.toLocaleString("en")],
@@ -116,6 +118,7 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
     ["edges", list(f.matches)],
     ["causes", list(f.causes)],
     ["outcomes", list(f.outcomes)],
+    ...(leftOut === null ? [] : [["requests", leftOut] as [string, string]]),
     ["logprob coverage", f.logprob_coverage === null ? "nothing was sampled" : `${(100 * f.logprob_coverage).toFixed(1)} %`],
     ["resampled", String(f.resampled)],
     ["row inflation", f.row_inflation === null ? "no trainable rows" : f.row_inflation.toFixed(2)],

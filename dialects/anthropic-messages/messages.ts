@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import type { ContentPart, Message, Part } from "../../schema/message.ts";
-import { checked, invalid, isObject } from "../edge.ts";
+import { checked, invalid, isObject, MaybeText } from "../edge.ts";
+import { hostedCall, hostedResult, shownValue } from "../left-out/hosted-history.ts";
 
 const WireMessage = z.looseObject({ role: z.enum(["user", "assistant", "system"]) });
 const WireBlock = z.looseObject({ type: z.string() });
@@ -13,31 +14,29 @@ const Redacted = z.looseObject({ data: z.string() });
 const ToolUse = z.looseObject({ id: z.string(), name: z.string(), input: z.unknown() });
 const ToolResult = z.looseObject({ tool_use_id: z.string(), is_error: z.boolean().nullish() });
 const ToolReference = z.looseObject({ tool_name: z.string() });
+const References = z
+  .looseObject({ tool_references: z.array(ToolReference).nullish() })
+  .nullish()
+  .catch(null);
 const Source = z.looseObject({ type: z.string() });
 const Base64 = z.looseObject({ media_type: z.string(), data: z.string() });
 const SearchResult = z.looseObject({ title: z.string(), source: z.string(), content: z.array(Text) });
 
 export type ParsedMessages = {
   messages: Message[];
-  /** Types of assistant blocks that no template has a place for: what hosted tools did at the vendor. */
-  omitted: string[];
   /** Tools named by `tool_reference` results: from there on they are no longer deferred. */
   referenced: Set<string>;
 };
 
 export function parseMessages(values: unknown[]): ParsedMessages {
-  const parsed: ParsedMessages = { messages: [], omitted: [], referenced: new Set() };
+  const parsed: ParsedMessages = { messages: [], referenced: new Set() };
   for (const [index, value] of values.entries()) {
     const at = `messages[${index}]`;
     const message = checked(WireMessage, value, at);
     const blocks = blocksOf(message.content, `${at}.content`);
     if (message.role === "system") parsed.messages.push(...parseSystem(message.content, `${at}.content`));
     else if (message.role === "user") parsed.messages.push(...parseUser(blocks, `${at}.content`, parsed));
-    else
-      parsed.messages.push({
-        role: "assistant",
-        parts: blocks.flatMap((block, at2) => parseAssistantBlock(block, `${at}.content[${at2}]`, parsed)),
-      });
+    else parsed.messages.push(...parseAssistant(blocks, `${at}.content`, parsed));
   }
   return parsed;
 }
@@ -123,7 +122,38 @@ function parseContentBlock(block: WireBlock, at: string, parsed: ParsedMessages)
   }
 }
 
-function parseAssistantBlock(block: WireBlock, at: string, parsed: ParsedMessages): Part[] {
+/** What the vendor's own tools brought stands between the blocks: a message of a result, with the turn on both sides of it. */
+function parseAssistant(blocks: WireBlock[], at: string, parsed: ParsedMessages): Message[] {
+  const messages: Message[] = [];
+  let parts: Part[] = [];
+  const flush = (): void => {
+    if (parts.length > 0) messages.push({ role: "assistant", parts });
+    parts = [];
+  };
+  for (const [index, block] of blocks.entries()) {
+    if (!block.type.endsWith("_tool_result")) parts.push(...parseAssistantBlock(block, `${at}[${index}]`));
+    else {
+      flush();
+      messages.push(parseHostedResult(block, `${at}[${index}]`, parsed));
+    }
+  }
+  flush();
+  return messages.length > 0 ? messages : [{ role: "assistant", parts: [] }];
+}
+
+function parseHostedResult(block: WireBlock, at: string, parsed: ParsedMessages): Message {
+  const { tool_use_id, is_error } = checked(ToolResult, block, at);
+  const { content } = block;
+  for (const { tool_name } of checked(References, content, `${at}.content`)?.tool_references ?? []) parsed.referenced.add(tool_name);
+  const isShown = typeof content === "string" || (block.type === "mcp_tool_result" && Array.isArray(content));
+  const parts = isShown
+    ? blocksOf(content, `${at}.content`).flatMap((inner, index) => parseContentBlock(inner, `${at}.content[${index}]`, parsed))
+    : shownValue(content);
+  const failed = is_error ?? (isObject(content) && typeof content.error_code === "string");
+  return hostedResult(tool_use_id, parts, failed);
+}
+
+function parseAssistantBlock(block: WireBlock, at: string): Part[] {
   switch (block.type) {
     case "text":
       return textParts(checked(Text, block, at).text);
@@ -138,15 +168,23 @@ function parseAssistantBlock(block: WireBlock, at: string, parsed: ParsedMessage
       // The text that was sampled is lost on this wire; restore finds it again by the id.
       return [{ type: "tool_call", id: call.id, name: call.name, arguments: JSON.stringify(call.input ?? {}), kind: "function" }];
     }
+    case "server_tool_use":
+    case "mcp_tool_use": {
+      const call = checked(ToolUse, block, at);
+      const server = typeof block.server_name === "string" ? `${block.server_name}__` : "";
+      return [hostedCall(call.id, `${server}${call.name}`, call.input)];
+    }
+    // What the vendor made of the conversation before it, where it compacted that.
+    case "compaction":
+      return textParts(checked(MaybeText, block.content, `${at}.content`) ?? "");
     default:
-      parsed.omitted.push(block.type);
-      return [];
+      throw invalid(`${at}.type`, `blocks of type "${block.type}" are not supported here, and no part of a conversation is left out of it`);
   }
 }
 
 function parseDocument(block: WireBlock, at: string, parsed: ParsedMessages): ContentPart[] {
   const source = checked(Source, block.source, `${at}.source`);
-  const title = typeof block.title === "string" && block.title !== "" ? textParts(`${block.title}\n`) : [];
+  const title = [block.title, block.context].flatMap((text) => (typeof text === "string" && text !== "" ? textParts(`${text}\n`) : []));
   if (source.type === "text") return [...title, ...textParts(checked(Base64, source, `${at}.source`).data)];
   if (source.type === "content") {
     const blocks = blocksOf(source.content, `${at}.source.content`);

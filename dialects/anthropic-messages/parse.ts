@@ -4,6 +4,7 @@ import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts"
 import type { Route } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
+import { knownFields, omitted, unknownFields } from "../left-out/omitted.ts";
 import { parseMessages, parseSystem } from "./messages.ts";
 import { parseToolChoice, parseTools } from "./tools.ts";
 
@@ -34,15 +35,22 @@ const mapped = [
   "top_p",
   "stop_sequences",
   ...engineKeys,
-  // Names of `native` that say what was found out here: a field of the body under one of them means nothing.
-  "omitted_tools",
+  // A name of `native` that says what was found out here: a field of the body under it means nothing.
   "deferred_tools",
-  "omitted_blocks",
 ];
+
+/** Read below, and what says nothing to a model. */
+const known = knownFields([
+  ...mapped,
+  ...["top_k", "output_config", "output_format", "thinking"],
+  ...["betas", "cache_control", "inference_geo", "speed", "user_profile_id", "diagnostics"],
+]);
+const knownOutput = new Set(["effort", "format"]);
+const knownThinking = new Set(["type", "display"]);
 
 export function parseAnthropic(value: unknown, kind?: Route["kind"]): NeutralRequest {
   const body = checked(Body, value);
-  const { messages, omitted, referenced } = parseMessages(body.messages);
+  const { messages, referenced } = parseMessages(body.messages);
   if (kind !== "count_tokens") refusePrefill(messages);
   const tools = parseTools(body.tools, referenced);
   const choice = parseToolChoice(body.tool_choice, tools.tools);
@@ -55,11 +63,18 @@ export function parseAnthropic(value: unknown, kind?: Route["kind"]): NeutralReq
     stream: body.stream ?? false,
     native: {
       ...rest(body, mapped),
-      ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
       ...(tools.deferred.length > 0 && { deferred_tools: tools.deferred }),
-      ...(omitted.length > 0 && { omitted_blocks: omitted }),
     },
+    ...omitted({ tools: tools.hosted, fields: leftOut(body) }),
   };
+}
+
+function leftOut(body: z.output<typeof Body>): string[] {
+  return [
+    ...unknownFields(body, known),
+    ...unknownFields(body.output_config, knownOutput, "output_config"),
+    ...unknownFields(body.thinking, knownThinking, "thinking"),
+  ];
 }
 
 /** To go on with the assistant's own last words is another request than to answer: sampled as a new turn it would be wrong. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
 import { noArguments, toolSchema } from "../../wire/tool-schema.ts";
 import { checked, invalid } from "../edge.ts";
+import { refuseClientRun } from "../left-out/client-run.ts";
 
 const WireTool = z.looseObject({
   type: z.string().nullish(),
@@ -20,19 +21,20 @@ const WireChoice = z.looseObject({
 
 export type ParsedTools = {
   tools: Tool[];
-  /** Tools with a dated type run at the vendor or have a schema only there, so the model here does not get them. */
-  omitted: string[];
+  /** Types of tools that run at the vendor, so the model here does not get them. */
+  hosted: string[];
   /** Tools that the model has not looked up yet. */
   deferred: string[];
 };
 
 /** `referenced`: deferred tools that a search in the conversation has brought up. */
 export function parseTools(values: unknown, referenced: ReadonlySet<string>): ParsedTools {
-  const parsed: ParsedTools = { tools: [], omitted: [], deferred: [] };
+  const parsed: ParsedTools = { tools: [], hosted: [], deferred: [] };
   for (const [index, value] of checked(z.array(z.unknown()).nullish(), values, "tools")?.entries() ?? []) {
     const tool = checked(WireTool, value, `tools[${index}]`);
     if (tool.type && tool.type !== "custom") {
-      parsed.omitted.push(tool.type);
+      refuseClientRun(tool.type, `tools[${index}].type`);
+      parsed.hosted.push(tool.type);
       continue;
     }
     if (!tool.name) throw invalid(`tools[${index}].name`, "is missing");

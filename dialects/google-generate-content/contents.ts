@@ -5,6 +5,7 @@ import { fromToolCallId, mintToolCallId } from "../../schema/ids.ts";
 import type { ContentPart, Message, Part, ToolCallPart } from "../../schema/message.ts";
 import { fromCarrier } from "../carrier.ts";
 import { AnyObject, checked, invalid, isObject, JsonObject, MaybeText } from "../edge.ts";
+import { HostedParts } from "./hosted-parts.ts";
 import { camelKeys } from "./wire.ts";
 
 const Content = z.looseObject({ role: z.enum(["user", "model", "function", "system"]).nullish(), parts: z.array(z.unknown()).nullish() });
@@ -18,23 +19,17 @@ const FunctionResponse = z.looseObject({
 const InlineData = z.looseObject({ mimeType: z.string(), data: z.string() });
 const FileData = z.looseObject({ fileUri: z.string(), mimeType: z.string().nullish() });
 
-export type ParsedContents = {
-  messages: Message[];
-  /** Kinds of parts that no template has a place for: what Google's own tools did at the vendor. */
-  omitted: string[];
-};
-
-export function parseContents(values: unknown[], at: string): ParsedContents {
+export function parseContents(values: unknown[], at: string): Message[] {
   const calls = new Calls();
-  const parsed: ParsedContents = { messages: [], omitted: [] };
+  const messages: Message[] = [];
   for (const [index, value] of values.entries()) {
     const here = `${at}[${index}]`;
     const content = checked(Content, value, here);
     const parts = (content.parts ?? []).map((part, partIndex) => partOf(part, `${here}.parts[${partIndex}]`));
-    if (content.role === "model") parsed.messages.push(parseModel(parts, `${here}.parts`, calls, parsed.omitted));
-    else parsed.messages.push(...parseUser(content.role === "system" ? "system" : "user", parts, `${here}.parts`, calls, parsed.omitted));
+    if (content.role === "model") messages.push(...parseModel(parts, `${here}.parts`, calls));
+    else messages.push(...parseUser(content.role === "system" ? "system" : "user", parts, `${here}.parts`, calls));
   }
-  return parsed;
+  return messages;
 }
 
 /** A system instruction: a Content, its parts, or a string. Empty: no message. */
@@ -54,8 +49,10 @@ function partOf(value: unknown, at: string): JsonObject {
   return camelKeys(checked(AnyObject, value, at));
 }
 
-function parseModel(parts: JsonObject[], at: string, calls: Calls, omitted: string[]): Message {
-  const out: Part[] = [];
+/** What Google's own tools brought stands between the parts: a message of a result, with the turn on both sides of it. */
+function parseModel(parts: JsonObject[], at: string, calls: Calls): Message[] {
+  const messages: Message[] = [];
+  let out: Part[] = [];
   const carried = new Set<string>();
   const counts = new Map<string, number>();
   for (const [index, part] of parts.entries()) {
@@ -67,17 +64,22 @@ function parseModel(parts: JsonObject[], at: string, calls: Calls, omitted: stri
       carried.add(from);
       out.push({ type: "reasoning", text: "", carrier });
     }
-    if (isObject(part.functionCall)) {
+    const ran = calls.hosted.read(part);
+    if (ran !== null && "role" in ran) {
+      messages.push(...(out.length > 0 ? [{ role: "assistant" as const, parts: out }] : []), ran);
+      out = [];
+    } else if (ran !== null) out.push(ran);
+    else if (isObject(part.functionCall)) {
       const call = checked(FunctionCall, camelKeys(part.functionCall), `${here}.functionCall`);
       out.push(calls.open(call, from, counts));
     } else if (part.thought === true) out.push({ type: "reasoning", text: textOf(part, here), ...(carrier !== "" && { carrier }) });
-    else out.push(...parseContentPart(part, here, omitted));
+    else out.push(...parseContentPart(part, here));
   }
-  return { role: "assistant", parts: out };
+  return out.length > 0 || messages.length === 0 ? [...messages, { role: "assistant", parts: out }] : messages;
 }
 
 /** One content may hold several function responses and other parts: each response is a message, the rest stays around it in order. */
-function parseUser(role: "user" | "system", parts: JsonObject[], at: string, calls: Calls, omitted: string[]): Message[] {
+function parseUser(role: "user" | "system", parts: JsonObject[], at: string, calls: Calls): Message[] {
   const messages: Message[] = [];
   let rest: Part[] = [];
   const flush = (): void => {
@@ -86,10 +88,10 @@ function parseUser(role: "user" | "system", parts: JsonObject[], at: string, cal
   };
   for (const [index, part] of parts.entries()) {
     const here = `${at}[${index}]`;
-    if (!isObject(part.functionResponse)) rest.push(...parseContentPart(part, here, omitted));
+    if (!isObject(part.functionResponse)) rest.push(...parseContentPart(part, here));
     else {
       flush();
-      messages.push(parseResponse(part.functionResponse, `${here}.functionResponse`, calls, omitted));
+      messages.push(parseResponse(part.functionResponse, `${here}.functionResponse`, calls));
     }
   }
   flush();
@@ -103,14 +105,14 @@ const noError: ReadonlySet<string | undefined> = new Set([undefined, "null", '""
  * Google's rule: `output` is what the function gave, `error` what went wrong, and without either the whole response counts.
  * It counts as well where it says more than that one: what stands beside it is a result too.
  */
-function parseResponse(value: JsonObject, at: string, calls: Calls, omitted: string[]): Message {
+function parseResponse(value: JsonObject, at: string, calls: Calls): Message {
   const answer = checked(FunctionResponse, camelKeys(value), at);
   const response = answer.response ?? {};
   const error = JSON.stringify(response.error);
   const isError = !noError.has(error) && Number(error) !== 0;
   const output = outputOf(response, isError);
   const media = (answer.parts ?? []).flatMap((part, index) =>
-    parseContentPart(partOf(part, `${at}.parts[${index}]`), `${at}.parts[${index}]`, omitted),
+    parseContentPart(partOf(part, `${at}.parts[${index}]`), `${at}.parts[${index}]`),
   );
   const content = [...textParts(typeof output === "string" ? output : JSON.stringify(output)), ...media];
   return { role: "tool", parts: [{ type: "tool_result", call_id: calls.take(answer.id ?? "", answer.name), content, is_error: isError }] };
@@ -124,10 +126,7 @@ function outputOf(response: JsonObject, isError: boolean): unknown {
   return only === "output" ? (response.output ?? response) : response;
 }
 
-/** Kinds that only Google's own tools write, at Google. */
-const hosted = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
-
-function parseContentPart(part: JsonObject, at: string, omitted: string[]): ContentPart[] {
+function parseContentPart(part: JsonObject, at: string): ContentPart[] {
   if (typeof part.text === "string") return textParts(part.text);
   if (part.inlineData !== undefined) {
     const { mimeType, data } = checked(
@@ -139,9 +138,7 @@ function parseContentPart(part: JsonObject, at: string, omitted: string[]): Cont
     throw invalid(`${at}.inlineData.mimeType`, `data of type "${mimeType}" is not supported; images are`);
   }
   if (part.fileData !== undefined) return [imageOfFile(part.fileData, `${at}.fileData`)];
-  const kind = hosted.find((key) => part[key] !== undefined);
-  if (kind !== undefined) omitted.push(kind);
-  else if (Object.keys(part).some((key) => key !== "thought" && key !== "thoughtSignature"))
+  if (Object.keys(part).some((key) => key !== "thought" && key !== "thoughtSignature"))
     throw invalid(
       at,
       `a part of ${Object.keys(part).join(", ")} is not supported here; text, inlineData, fileData, functionCall and functionResponse are`,
@@ -169,6 +166,7 @@ function textParts(text: string): ContentPart[] {
 
 /** The function calls of a conversation, and those that wait for their response: older clients leave ids out. */
 class Calls {
+  readonly hosted = new HostedParts();
   #open: { call: ToolCallPart; hasOwnId: boolean }[] = [];
   #count = 0;
 

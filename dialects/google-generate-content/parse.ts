@@ -4,6 +4,7 @@ import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts"
 import { maxAlternatives } from "../../schema/sampled-token.ts";
 import type { Route } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { knownFields, omitted, unknownFields } from "../left-out/omitted.ts";
 import { parseContents, parseSystem } from "./contents.ts";
 import { toJsonSchema } from "./schema.ts";
 import { parseToolChoice, parseTools } from "./tools.ts";
@@ -35,6 +36,13 @@ type GenerationConfig = z.output<typeof GenerationConfig>;
 
 const mapped = ["model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generateContentRequest"];
 
+/** Read or refused below, and what is about an answer's way out alone. */
+const known = knownFields([...mapped, "generationConfig", "cachedContent", "safetySettings", "labels", "serviceTier"]);
+const knownConfig = new Set([...Object.keys(GenerationConfig.shape), "candidateCount", "responseSchema", "responseJsonSchema"]);
+/** How much of its thoughts an answer shows is no matter of the model's. */
+const knownThinking = new Set(["includeThoughts", "thinkingBudget", "thinkingLevel"]);
+const knownToolConfig = new Set(["functionCallingConfig", "function_calling_config"]);
+
 export function parseGenerateContent(value: unknown, kind?: Route["kind"]): NeutralRequest {
   const sent = checked(z.looseObject({}), value);
   const body = checked(Body, camelKeys(unwrapped(sent)));
@@ -42,7 +50,7 @@ export function parseGenerateContent(value: unknown, kind?: Route["kind"]): Neut
   if (body.cachedContent) throw invalid("cachedContent", "nothing is cached here; send the contents themselves");
   const config = checked(GenerationConfig, camelKeys(body.generationConfig ?? {}), "generationConfig");
   refuseUnsupported(config);
-  const { messages, omitted } = parseContents(body.contents, "contents");
+  const messages = parseContents(body.contents, "contents");
   if (kind !== "count_tokens") refusePrefill(messages);
   const tools = parseTools(body.tools);
   const choice = parseToolChoice(body.toolConfig, tools.tools);
@@ -54,12 +62,22 @@ export function parseGenerateContent(value: unknown, kind?: Route["kind"]): Neut
     sampling: parseSampling(config),
     stream: body.stream ?? false,
     ...tokenLogprobs(config),
-    native: {
-      ...rest(body, mapped),
-      ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
-      ...(omitted.length > 0 && { omitted_parts: omitted }),
-    },
+    native: rest(body, mapped),
+    ...omitted({ tools: tools.hosted, fields: leftOut(body, config) }),
   };
+}
+
+function leftOut(body: z.output<typeof Body>, config: GenerationConfig): string[] {
+  const thinking = config.thinkingConfig ? camelKeys(config.thinkingConfig) : {};
+  // 0 is no thinking, which engines know, and -1 is as much as the model likes.
+  const hasBudget = typeof thinking.thinkingBudget === "number" && thinking.thinkingBudget > 0;
+  return [
+    ...unknownFields(body, known),
+    ...unknownFields(config, knownConfig, "generationConfig"),
+    ...unknownFields(thinking, knownThinking, "generationConfig.thinkingConfig"),
+    ...(hasBudget ? ["generationConfig.thinkingConfig.thinkingBudget"] : []),
+    ...unknownFields(body.toolConfig, knownToolConfig, "toolConfig"),
+  ];
 }
 
 /** To go on with the model's own last words is another request than to answer: sampled as a new turn it would be wrong. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
 import { noArguments, toolSchema } from "../../wire/tool-schema.ts";
 import { checked, invalid, isObject } from "../edge.ts";
+import { refuseClientRun } from "../left-out/client-run.ts";
 import { toJsonSchema } from "./schema.ts";
 import { camelKeys } from "./wire.ts";
 
@@ -14,18 +15,21 @@ const Declaration = z.looseObject({
 });
 const CallingConfig = z.looseObject({ mode: z.string().nullish(), allowedFunctionNames: z.array(z.string()).nullish() });
 
-/** Tools other than functions run at Google, so the model here does not get them; `omitted_tools` names them. */
-export function parseTools(values: unknown): { tools: Tool[]; omitted: string[] } {
+/** `hosted`: tools that run at Google, so the model here does not get them. */
+export function parseTools(values: unknown): { tools: Tool[]; hosted: string[] } {
   const tools: Tool[] = [];
-  const omitted: string[] = [];
+  const hosted: string[] = [];
   for (const [index, value] of checked(z.array(z.looseObject({})).nullish(), values, "tools")?.entries() ?? []) {
-    const { functionDeclarations, ...hosted } = camelKeys(value);
+    const { functionDeclarations, ...others } = camelKeys(value);
     const at = `tools[${index}].functionDeclarations`;
     for (const [position, declaration] of checked(z.array(z.looseObject({})).nullish(), functionDeclarations, at)?.entries() ?? [])
       tools.push(functionOf(camelKeys(declaration), `${at}[${position}]`));
-    omitted.push(...Object.keys(hosted).filter((key) => isObject(hosted[key])));
+    for (const key of Object.keys(others).filter((name) => isObject(others[name]))) {
+      refuseClientRun(key, `tools[${index}].${key}`);
+      hosted.push(key);
+    }
   }
-  return { tools, omitted };
+  return { tools, hosted };
 }
 
 function functionOf(value: Record<string, unknown>, at: string): Tool {

@@ -1,7 +1,7 @@
 /** The messages of a chat completions request, in order, of every role. */
 import { z } from "zod";
 import type { ContentPart, Message, ToolCallPart } from "../../schema/message.ts";
-import { checked, isObject } from "../edge.ts";
+import { checked, invalid, isObject } from "../edge.ts";
 import { parseContent, textParts } from "../openai/content.ts";
 
 const WireMessage = z.looseObject({
@@ -71,6 +71,8 @@ function answering(message: Message, call_id: string): Message {
 
 /** Order on the wire has no place for interleaving: reasoning, text, calls is the order in which models say them. */
 function parseAssistant(message: WireMessage, content: ContentPart[], at: string): Message {
+  if (isObject(message.audio))
+    throw invalid(`${at}.audio`, "names an answer in sound that is kept at its vendor; send its transcript as `content`");
   const reasoning = [message.reasoning_content, message.reasoning].find((text) => typeof text === "string" && text !== "");
   const refusal = content.length === 0 ? textParts(message.refusal ?? "") : [];
   const calls = (message.tool_calls ?? []).map((call, index) => parseCall(call, `${at}.tool_calls[${index}]`));

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
+import { knownFields, omitted, unknownFields } from "../left-out/omitted.ts";
 import { Alternatives } from "../openai/logprobs.ts";
 import { parseSampling, samplingFields, samplingKeys } from "../openai/sampling.ts";
 import { parseMessages } from "./messages.ts";
@@ -25,14 +26,24 @@ const mapped = [
   ...["parallel_tool_calls", "reasoning_effort"],
   ...samplingKeys,
   // Names of `native` that say what was found out here: a field of the body under one of them means nothing.
-  ...["omitted_tools", "reasoning_field", "choice"],
+  ...["reasoning_field", "choice"],
 ];
+
+/** Read or refused below, and by `choices.ts`. */
+const known = knownFields([
+  ...mapped,
+  ...["n", "logprobs", "top_logprobs", "web_search_options", "reasoning", "thinking", "modalities"],
+  ...["best_of", "use_beam_search", "continue_final_message", "echo", "add_generation_prompt"],
+]);
+/** How much of its thoughts an answer shows is no matter of the model's. */
+const knownReasoning = new Set(["effort", "exclude", "enabled", "summary"]);
+const knownThinking = new Set(["type"]);
 
 export function parseChat(value: unknown): NeutralRequest {
   const body = checked(Body, value);
   refuseUnsupported(body);
   const messages = parseMessages(body.messages);
-  const { tools, native: toolNative } = parseTools(body.tools, body.web_search_options);
+  const { tools, hosted } = parseTools(body.tools, body.web_search_options);
   const choice = parseToolChoice(body.tool_choice, tools);
   return {
     model: body.model,
@@ -42,8 +53,18 @@ export function parseChat(value: unknown): NeutralRequest {
     sampling: parseChatSampling(body),
     stream: body.stream ?? false,
     ...tokenLogprobs(body),
-    native: { ...rest(body, mapped), ...toolNative, ...reasoningField(messages, body.messages) },
+    native: { ...rest(body, mapped), ...reasoningField(messages, body.messages) },
+    ...omitted({ tools: hosted, fields: leftOut(body) }),
   };
+}
+
+function leftOut(body: z.output<typeof Body>): string[] {
+  return [
+    ...unknownFields(body, known),
+    ...unknownFields(body.reasoning, knownReasoning, "reasoning"),
+    ...unknownFields(body.thinking, knownThinking, "thinking"),
+    ...(body.messages.some((message) => isObject(message) && message.role === "assistant" && message.name) ? ["messages[].name"] : []),
+  ];
 }
 
 /** What would change the meaning of the answer, with what is understood. */

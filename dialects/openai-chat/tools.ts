@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
 import { checked, invalid, isObject } from "../edge.ts";
+import { refuseClientRun } from "../left-out/client-run.ts";
 import { customTool } from "../openai/custom-tool.ts";
 import { functionTool } from "../openai/function-tool.ts";
 
@@ -10,9 +11,9 @@ const ToolList = z.array(z.looseObject({})).nullish();
 const CustomTool = z.looseObject({ name: z.string().min(1), description: z.string().nullish() });
 const AllowedTools = z.looseObject({ mode: z.enum(["auto", "required"]), tools: z.array(z.unknown()) });
 
-/** Hosted tools run at the vendor, so the model here does not get them; `omitted_tools` names them. */
-export function parseTools(tools: unknown, webSearch: unknown): { tools: Tool[]; native: Record<string, unknown> } {
-  const omitted: string[] = isObject(webSearch) ? ["web_search"] : [];
+/** `hosted`: types of tools that run at the vendor, so the model here does not get them. */
+export function parseTools(tools: unknown, webSearch: unknown): { tools: Tool[]; hosted: string[] } {
+  const hosted: string[] = isObject(webSearch) ? ["web_search"] : [];
   const parsed: Tool[] = [];
   for (const [index, value] of checked(ToolList, tools, "tools")?.entries() ?? []) {
     const at = `tools[${index}]`;
@@ -21,9 +22,13 @@ export function parseTools(tools: unknown, webSearch: unknown): { tools: Tool[];
     else if (type === "custom") {
       const custom = checked(CustomTool, value.custom, `${at}.custom`);
       parsed.push(customTool(custom.name, custom.description ?? undefined, custom.format));
-    } else omitted.push(checked(z.string(), type, `${at}.type`));
+    } else {
+      const other = checked(z.string(), type, `${at}.type`);
+      refuseClientRun(other, `${at}.type`);
+      hosted.push(other);
+    }
   }
-  return { tools: parsed, native: omitted.length === 0 ? {} : { omitted_tools: omitted } };
+  return { tools: parsed, hosted };
 }
 
 /** `allowed_tools` says which of the tools may be called now: the others are not shown, for nothing else would stop the model. */

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { NeutralRequest, Prompt } from "../../schema/message.ts";
 import { checked, invalid, isObject, rest } from "../edge.ts";
+import { knownFields, omitted, unknownFields } from "../left-out/omitted.ts";
 import { Alternatives } from "../openai/logprobs.ts";
 import { parseSampling, samplingFields, samplingKeys } from "../openai/sampling.ts";
 
@@ -30,9 +31,13 @@ export function parseCompletion(value: unknown): NeutralRequest {
     sampling: parseSampling(body),
     stream: body.stream ?? false,
     ...(body.logprobs != null && { token_logprobs: { top: body.logprobs } }),
-    native: rest(body, ["model", "prompt", "stream", "choice", ...samplingKeys]),
+    native: rest(body, mapped),
+    ...omitted({ fields: unknownFields(body, known) }),
   };
 }
+
+const mapped = ["model", "prompt", "stream", "choice", ...samplingKeys];
+const known = knownFields([...mapped, "n", "logprobs", "best_of", "echo", "use_beam_search", "suffix", "prompt_embeds"]);
 
 /** Text, token ids, or a list of just one of either: of several each is a request of its own (`openai/choices.ts`). */
 function parsePrompt(value: unknown, at: string): Prompt {

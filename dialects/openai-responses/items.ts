@@ -6,9 +6,10 @@ import { z } from "zod";
 import type { Message, Part } from "../../schema/message.ts";
 import { carrierOf, fromCarrier } from "../carrier.ts";
 import type { SessionRecord } from "../dialect.ts";
-import { checked } from "../edge.ts";
+import { checked, invalid } from "../edge.ts";
 import { parseContent, textParts } from "../openai/content.ts";
 import { fromBuiltinCall, fromBuiltinOutput } from "./builtin-tools.ts";
+import { hostedItem } from "./hosted-items.ts";
 import { callOfItem } from "./item-id.ts";
 import type { ToolList } from "./tools.ts";
 
@@ -24,13 +25,8 @@ const FunctionCall = z.looseObject({ call_id: z.string(), name: z.string(), argu
 const CustomCall = z.looseObject({ call_id: z.string(), name: z.string(), input: z.string(), namespace: z.string().nullish() });
 const Output = z.looseObject({ call_id: z.string() });
 
-export function parseItems(
-  values: unknown[],
-  tools: ToolList,
-  record: SessionRecord | undefined,
-): { messages: Message[]; omitted: string[] } {
+export function parseItems(values: unknown[], tools: ToolList, record: SessionRecord | undefined): Message[] {
   const turns = new TurnBuilder();
-  const omitted: string[] = [];
   for (const [index, value] of values.entries()) {
     const at = `input[${index}]`;
     const item = checked(WireItem, value, at);
@@ -78,12 +74,19 @@ export function parseItems(
         turns.push({ role: "tool", parts: [{ type: "tool_result", ...output, content: textParts(text) }] });
         break;
       }
-      default:
-        // What hosted tools did at another vendor: no template has a place for it, and no session should end for it.
-        omitted.push(String(item.type));
+      default: {
+        const hosted = hostedItem(item, at, index);
+        if (hosted === null)
+          throw invalid(
+            `${at}.type`,
+            `items of type "${item.type}" are not supported here, and no part of a conversation is left out of it`,
+          );
+        turns.add(hosted.call, null);
+        turns.push(hosted.result);
+      }
     }
   }
-  return { messages: turns.messages, omitted };
+  return turns.messages;
 }
 
 function addMessage(item: WireItem, at: string, turns: TurnBuilder): void {

@@ -4,6 +4,7 @@ import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts"
 import type { SessionRecord } from "../dialect.ts";
 import { checked, invalid, isObject, present, rest } from "../edge.ts";
 import { engineFields, engineKeys, parseEngineSampling } from "../engine-sampling.ts";
+import { knownFields, omitted, unknownFields } from "../left-out/omitted.ts";
 import { Alternatives } from "../openai/logprobs.ts";
 import { asCompaction, compactionPrompt, isCompaction, unfoldCompactions } from "./compaction.ts";
 import { earlierConversation } from "./earlier.ts";
@@ -33,7 +34,21 @@ const elsewhere: Record<string, string> = {
 };
 
 /** Names of `native` that say what was found out here: a field of the body under one of them means nothing. */
-const ours = ["compaction", "omitted_tools", "omitted_items", "conversation_id", "has_instructions", "builtin_tools", "namespaced_tools"];
+const ours = ["compaction", "conversation_id", "has_instructions", "builtin_tools", "namespaced_tools"];
+
+/** What the answer repeats (temperature, text, metadata, …) stays under its own name. */
+const mapped = ["model", "input", "instructions", "tools", "stream", ...engineKeys, ...ours];
+
+/** Read or refused below, or by what this file calls. */
+const known = knownFields([
+  ...mapped,
+  ...Object.keys(Body.shape),
+  ...Object.keys(elsewhere),
+  ...["tool_choice", "background", "previous_response_id", "conversation"],
+]);
+const knownText = new Set(["format"]);
+/** How much of its thoughts an answer shows is no matter of the model's. */
+const knownReasoning = new Set(["effort", "summary", "generate_summary"]);
 
 export function parseResponses(value: unknown, record?: SessionRecord): NeutralRequest {
   const body = checked(Body, value);
@@ -44,7 +59,7 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
   tools.add(body.tools, "tools");
   for (const [index, item] of values.entries())
     if (isObject(item) && item.type === "additional_tools") tools.add(item.tools, `input[${index}].tools`);
-  const { messages, omitted } = parseItems(values, tools, record);
+  const messages = parseItems(values, tools, record);
   const compacts = isCompaction(body);
   const choice = compacts ? { tools: [], tool_choice: null } : tools.choose(body.tool_choice);
   const head = instructions(body.instructions);
@@ -59,17 +74,23 @@ export function parseResponses(value: unknown, record?: SessionRecord): NeutralR
     ...(compacted_in !== null && { compacted_in }),
     ...(earlier?.continues && { continues: { ...earlier.continues, head: head.length } }),
     native: {
-      // What the answer repeats (temperature, text, metadata, …) stays under its own name.
-      ...rest(body, ["model", "input", "instructions", "tools", "stream", ...engineKeys, ...ours]),
+      ...rest(body, mapped),
       ...(compacts && asCompaction),
-      ...(tools.omitted.length > 0 && { omitted_tools: tools.omitted }),
-      ...(omitted.length > 0 && { omitted_items: omitted }),
       ...(earlier?.conversation_id && { conversation_id: earlier.conversation_id }),
       ...(head.length > 0 && { has_instructions: true }),
       ...(tools.builtin.size > 0 && { builtin_tools: Object.fromEntries(tools.builtin) }),
       ...(tools.namespaced.size > 0 && { namespaced_tools: Object.fromEntries(tools.namespaced) }),
     },
+    ...omitted({ tools: tools.hosted, fields: leftOut(body) }),
   };
+}
+
+function leftOut(body: z.output<typeof Body>): string[] {
+  return [
+    ...unknownFields(body, known),
+    ...unknownFields(body.text, knownText, "text"),
+    ...unknownFields(body.reasoning, knownReasoning, "reasoning"),
+  ];
 }
 
 function refuseUnsupported(body: Record<string, unknown>): void {

@@ -36,7 +36,7 @@ const answers = new Map<string, RecordAnswer>(
     },
     "POST /v1/conversations": async ({ body }, record) => {
       const { items, metadata } = checked(NewConversation, body ?? {});
-      const { messages } = parseItems(items ?? [], new ToolList(), record);
+      const messages = parseItems(items ?? [], new ToolList(), record);
       return conversationBody(await record.openConversation(messages, metadata ?? {}));
     },
     "GET /v1/conversations/:id": ({ id }, record) => conversationBody(storedConversation(id, record)),

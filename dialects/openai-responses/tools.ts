@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Tool, ToolChoice } from "../../schema/message.ts";
 import { checked, invalid, isObject } from "../edge.ts";
+import { refuseClientRun } from "../left-out/client-run.ts";
 import { customTool } from "../openai/custom-tool.ts";
 import { functionTool } from "../openai/function-tool.ts";
 import { builtinTool, builtinTools } from "./builtin-tools.ts";
@@ -20,8 +21,8 @@ const AllowedTools = z.looseObject({ mode: z.enum(["auto", "required"]), tools: 
  */
 export class ToolList {
   readonly tools: Tool[] = [];
-  /** Hosted tools run at the vendor, so the model here does not get them. */
-  readonly omitted: string[] = [];
+  /** Types of tools that run at the vendor, so the model here does not get them. */
+  readonly hosted: string[] = [];
   /** Where a flattened tool came from, by the name that the model sees. */
   readonly namespaced = new Map<string, NamespacedTool>();
   /** Types of built-in tools, by the name that the model sees. */
@@ -58,7 +59,10 @@ export class ToolList {
       const { name, tools } = checked(Namespace, tool, at);
       for (const [index, inner] of tools.entries()) this.#addOne(inner, `${at}.tools[${index}]`, name);
     } else if (builtinTools.has(tool.type) && namespace === null) this.#pushBuiltin(tool.type);
-    else this.omitted.push(tool.type);
+    else {
+      refuseClientRun(tool.type, `${at}.type`);
+      this.hosted.push(tool.type);
+    }
   }
 
   #push(tool: Tool, namespace: string | null): void {
@@ -101,7 +105,7 @@ export class ToolList {
     return { tool_choice: { name }, tools: this.tools };
   }
 
-  /** Null for a hosted tool, which was omitted. */
+  /** Null for a hosted tool, which the model does not get. */
   #named(value: unknown, at: string): string | null {
     const choice = checked(Named, value, at);
     const isBuiltin = builtinTools.has(choice.type);

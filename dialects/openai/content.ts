@@ -30,6 +30,8 @@ function parsePart(value: unknown, at: string): ContentPart[] {
       return [imagePart(image.url, image.detail)];
     }
     case "input_image": {
+      if (typeof part.file_id === "string" && typeof part.image_url !== "string")
+        throw invalid(`${at}.file_id`, "files are not kept here; send the image itself as a `data:` URL in `image_url`");
       const image = checked(InputImage, part, at);
       return [imagePart(image.image_url, image.detail)];
     }

@@ -122,10 +122,11 @@ function toContent(parts: readonly Part[], { isList }: Form): string | Record<st
 }
 
 function toAssistant(message: Message, form: Form, reasoningField: string | null): Record<string, unknown> {
-  const texts = message.parts.filter((part) => part.type === "text");
+  // A turn that another model made may show pictures.
+  const shown = message.parts.filter((part) => part.type === "text" || part.type === "image");
   // What a call parts was sampled in one breath, and is no list.
-  const isOne = texts.length > 1 && !message.parts.some((part, at) => part.type === "text" && message.parts[at - 1]?.type === "text");
-  const content = isOne ? joinedText(message.parts) : toContent(texts, form);
+  const isOne = shown.length > 1 && !message.parts.some((part, at) => isShown(part) && isShown(message.parts[at - 1]));
+  const content = isOne && shown.every(({ type }) => type === "text") ? joinedText(message.parts) : toContent(shown, form);
   const reasoning = message.parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
   const calls = message.parts.filter((part) => part.type === "tool_call");
   return {
@@ -138,6 +139,10 @@ function toAssistant(message: Message, form: Form, reasoningField: string | null
           tool_calls: calls.map((call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: toArguments(call) } })),
         }),
   };
+}
+
+function isShown(part: Part | undefined): boolean {
+  return part?.type === "text" || part?.type === "image";
 }
 
 /**

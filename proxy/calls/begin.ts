@@ -54,6 +54,7 @@ function entryOf(
     tools_hash: toolsHash,
     tool_choice: passed.tool_choice,
     ...(passed.withheld && { withheld: passed.withheld }),
+    ...(request.omitted && { omitted: request.omitted }),
     requested_sampling: request.sampling,
     effective_sampling: sampling,
     policy: slot.policy,

@@ -99,7 +99,7 @@ test("Claude Code's request comes through whole", () => {
     request.tools.map((tool) => tool.name),
     ["Read", "Bash"],
   );
-  assert.deepEqual(request.native.omitted_tools, ["web_search_20250305"]);
+  assert.deepEqual(request.omitted, ["tool web_search_20250305"]);
   assert.deepEqual(request.native.deferred_tools, ["DeferredToolPlaceholder"]);
   assert.deepEqual(request.sampling, { max_tokens: 32000, reasoning_effort: "high" });
 });
@@ -160,7 +160,7 @@ test("text before and after tool results stays around them, images too", () => {
   ]);
 });
 
-test("block order is kept, redacted thinking keeps its data, hosted blocks are named", () => {
+test("block order is kept, redacted thinking keeps its data, and a hosted call is a call", () => {
   const request = parse({
     messages: [
       hello,
@@ -179,10 +179,51 @@ test("block order is kept, redacted thinking keeps its data, hosted blocks are n
   });
   assert.deepEqual(
     request.messages[1]?.parts.map((part) => part.type),
-    ["text", "reasoning", "tool_call", "text"],
+    ["text", "reasoning", "tool_call", "tool_call", "text"],
   );
   assert.deepEqual(request.messages[1]?.parts[1], { type: "reasoning", text: "", carrier: "opaque" });
-  assert.deepEqual(request.native.omitted_blocks, ["server_tool_use"]);
+});
+
+test("what hosted tools brought stands in its place, as results of calls", () => {
+  const found = { type: "web_search_result", title: "A", url: "https://a", encrypted_content: "opaque" };
+  const { messages } = parse({
+    messages: [
+      hello,
+      {
+        role: "assistant",
+        content: [
+          { type: "text", text: "I search." },
+          { type: "server_tool_use", id: "s1", name: "web_search", input: { query: "a" } },
+          { type: "web_search_tool_result", tool_use_id: "s1", content: [found] },
+          { type: "mcp_tool_use", id: "m1", name: "find", server_name: "docs", input: {} },
+          { type: "mcp_tool_result", tool_use_id: "m1", is_error: true, content: [{ type: "text", text: "gone" }] },
+          { type: "server_tool_use", id: "s2", name: "code_execution", input: { code: "1" } },
+          {
+            type: "code_execution_tool_result",
+            tool_use_id: "s2",
+            content: { type: "code_execution_tool_result_error", error_code: "unavailable" },
+          },
+          { type: "text", text: "Found." },
+        ],
+      },
+      hello,
+    ],
+  });
+  const shown = messages.slice(1, -1).map(({ parts }) =>
+    parts.map((part) => {
+      if (part.type === "tool_call") return `${part.id} ${part.name} ${part.arguments}`;
+      return part.type === "tool_result" ? [part.call_id, part.is_error, ...part.content] : part;
+    }),
+  );
+  assert.deepEqual(shown, [
+    [{ type: "text", text: "I search." }, 's1 web_search {"query":"a"}'],
+    [["s1", false, { type: "text", text: '[{"type":"web_search_result","title":"A","url":"https://a"}]' }]],
+    ["m1 docs__find {}"],
+    [["m1", true, { type: "text", text: "gone" }]],
+    ['s2 code_execution {"code":"1"}'],
+    [["s2", true, { type: "text", text: '{"type":"code_execution_tool_result_error","error_code":"unavailable"}' }]],
+    [{ type: "text", text: "Found." }],
+  ]);
 });
 
 test("a document is its text, and a PDF is refused with what to do instead", () => {
@@ -373,6 +414,6 @@ test("Claude Code's agents and side calls are labelled", () => {
 });
 
 test("a field of the body under a name of ours says nothing", () => {
-  const ours = { omitted_tools: ["f"], deferred_tools: ["f"], omitted_blocks: ["f"] };
+  const ours = { deferred_tools: ["f"] };
   assert.deepEqual(parse({ messages: [{ role: "user", content: "Hi" }], ...ours, service_tier: "auto" }).native, { service_tier: "auto" });
 });

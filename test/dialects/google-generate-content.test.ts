@@ -228,16 +228,42 @@ test("function responses become messages of their own, and what stands around th
   ]);
 });
 
-test("what Google's own tools did is left out and named", () => {
+test("Google's own tools are left out and named, and what they did is a call and its result", () => {
   const request = parse({
     contents: [
       { parts: [{ text: "Hi" }] },
-      { role: "model", parts: [{ executableCode: { code: "1" } }, { text: "1" }] },
+      {
+        role: "model",
+        parts: [
+          { text: "I count." },
+          { executableCode: { language: "PYTHON", code: "1" } },
+          { codeExecutionResult: { outcome: "OUTCOME_FAILED", output: "no" } },
+          { toolCall: { id: "s1", toolType: "GOOGLE_SEARCH_WEB", args: { queries: ["one"] } } },
+          { toolResponse: { id: "s1", toolType: "GOOGLE_SEARCH_WEB", response: { found: 1 } } },
+          { text: "1" },
+        ],
+      },
       { parts: [{ text: "Go" }] },
     ],
     tools: [{ googleSearch: {} }, { urlContext: {} }],
   });
-  assert.deepEqual(request.native, { omitted_tools: ["googleSearch", "urlContext"], omitted_parts: ["executableCode"] });
+  assert.deepEqual(request.omitted, ["tool googleSearch", "tool urlContext"]);
+  assert.deepEqual(request.messages.slice(1, -1), [
+    {
+      role: "assistant",
+      parts: [
+        { type: "text", text: "I count." },
+        { type: "tool_call", id: "hosted1", name: "code_execution", arguments: '{"language":"PYTHON","code":"1"}', kind: "function" },
+      ],
+    },
+    { role: "tool", parts: [{ type: "tool_result", call_id: "hosted1", content: [{ type: "text", text: "no" }], is_error: true }] },
+    {
+      role: "assistant",
+      parts: [{ type: "tool_call", id: "s1", name: "GOOGLE_SEARCH_WEB", arguments: '{"queries":["one"]}', kind: "function" }],
+    },
+    { role: "tool", parts: [{ type: "tool_result", call_id: "s1", content: [{ type: "text", text: '{"found":1}' }], is_error: false }] },
+    { role: "assistant", parts: [{ type: "text", text: "1" }] },
+  ]);
   assert.deepEqual(request.tools, []);
 });
 

@@ -92,7 +92,7 @@ test("Codex's request comes through whole", () => {
     request.tools.map((tool) => tool.name),
     ["exec_command", "multi_agent_v1__spawn_agent"],
   );
-  assert.deepEqual(request.native.omitted_tools, ["web_search"]);
+  assert.deepEqual(request.omitted, ["tool web_search"]);
   assert.deepEqual(request.sampling, { parallel_tool_calls: true, reasoning_effort: "high" });
   assert.equal(request.stream, true);
 });
@@ -261,10 +261,72 @@ test("tools hidden in an input item are tools", () => {
   assert.equal(request.messages.length, 1);
 });
 
-test("hosted tools' history is left out and named", () => {
-  const request = parse({ input: [hello, { type: "web_search_call", id: "ws_1", status: "completed" }, textItem("msg_1", "a")] });
-  assert.deepEqual(request.native.omitted_items, ["web_search_call"]);
-  assert.equal(request.messages.length, 2);
+test("what hosted tools did is history: each item is a call and its result", () => {
+  const items = [
+    {
+      type: "web_search_call",
+      id: "ws_1",
+      status: "completed",
+      action: { type: "search", query: "ducks", sources: [{ url: "https://a" }] },
+    },
+    { type: "file_search_call", id: "fs_1", queries: ["q"], results: [{ filename: "a.txt", text: "A" }] },
+    {
+      type: "code_interpreter_call",
+      id: "ci_1",
+      code: "1 + 1",
+      outputs: [
+        { type: "logs", logs: "2" },
+        { type: "image", url: "data:image/png;base64,AA==" },
+      ],
+    },
+    { type: "image_generation_call", id: "ig_1", result: "AA==", output_format: "webp" },
+    { type: "mcp_call", id: "mcp_1", server_label: "docs", name: "find", arguments: '{"a": 1}', output: null, error: "gone" },
+    { type: "mcp_list_tools", server_label: "docs", tools: [{ name: "find" }] },
+  ];
+  const { messages, omitted } = parse({ input: [hello, ...items, textItem("msg_1", "a")] });
+  assert.equal(omitted, undefined);
+  assert.deepEqual(
+    messages.map(({ role, parts }) => [
+      role,
+      ...parts.map((part) => (part.type === "tool_call" ? `${part.id} ${part.name} ${part.arguments}` : part.type)),
+    ]),
+    [
+      ["user", "text"],
+      ["assistant", 'ws_1 web_search {"type":"search","query":"ducks"}'],
+      ["tool", "tool_result"],
+      ["assistant", 'fs_1 file_search {"queries":["q"]}'],
+      ["tool", "tool_result"],
+      ["assistant", 'ci_1 code_interpreter {"code":"1 + 1"}'],
+      ["tool", "tool_result"],
+      ["assistant", "ig_1 image_generation {}"],
+      ["tool", "tool_result"],
+      ["assistant", 'mcp_1 docs__find {"a": 1}'],
+      ["tool", "tool_result"],
+      ["assistant", 'hosted6 mcp_list_tools {"server_label":"docs"}'],
+      ["tool", "tool_result"],
+      ["assistant", "text"],
+    ],
+  );
+  assert.deepEqual(
+    messages.flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === "tool_result" ? [[part.call_id, part.is_error, part.content]] : [])),
+    ),
+    [
+      ["ws_1", false, [{ type: "text", text: '[{"url":"https://a"}]' }]],
+      ["fs_1", false, [{ type: "text", text: '[{"filename":"a.txt","text":"A"}]' }]],
+      [
+        "ci_1",
+        false,
+        [
+          { type: "text", text: "2" },
+          { type: "image", url: "data:image/png;base64,AA==" },
+        ],
+      ],
+      ["ig_1", false, [{ type: "image", url: "data:image/webp;base64,AA==" }]],
+      ["mcp_1", true, [{ type: "text", text: "gone" }]],
+      ["hosted6", false, [{ type: "text", text: '[{"name":"find"}]' }]],
+    ],
+  );
 });
 
 test("a summary stands for reasoning only where there is no text", () => {
@@ -339,7 +401,7 @@ for (const [fields, param] of refused) {
 }
 
 test("a field of the body under a name of ours says nothing", () => {
-  const names = ["has_instructions", "omitted_tools", "omitted_items", "conversation_id", "builtin_tools", "namespaced_tools"];
+  const names = ["has_instructions", "conversation_id", "builtin_tools", "namespaced_tools"];
   const { native } = parse({ ...Object.fromEntries(names.map((name) => [name, true])), metadata: { a: "b" } });
   assert.deepEqual(native, { metadata: { a: "b" } });
 });

@@ -320,3 +320,25 @@ test("after a try at another engine the call tells the roles of the engine that 
     calls.map((call) => mappings[call.engine_name ?? ""]),
   );
 });
+
+test("a picture in an assistant message reaches the engine in its place, and every other turn is a text as before", async () => {
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const client = await at.open();
+  const url = "data:image/png;base64,AA==";
+  const shows = [
+    { type: "text", text: "Here:" },
+    { type: "image_url", image_url: { url } },
+  ];
+  await client.say([
+    { role: "user", content: "draw" },
+    { role: "assistant", content: shows },
+    { role: "user", content: "again" },
+    { role: "assistant", content: "No." },
+    { role: "user", content: "please" },
+  ]);
+  assert.deepEqual(
+    at.engine.requests[0]?.messages.map(({ content }) => content),
+    ["draw", shows, "again", "No.", "please"],
+  );
+  assert.deepEqual((await client.trajectory()).fidelity.excluded, { images: 3 });
+});
