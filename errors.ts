@@ -49,6 +49,7 @@ export const errorCodes = {
   grader_unreachable: "infrastructure",
   judge_abstained: "infrastructure",
   task_set_aside: "infrastructure",
+  rollout_set_aside: "infrastructure",
   store_full: "infrastructure",
   store_error: "infrastructure",
   cancelled: "infrastructure",

@@ -1,7 +1,8 @@
 /** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
 import { type Command, Option } from "commander";
 import { type Config, sessionOptionsOf } from "../config.ts";
-import type { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../errors.ts";
+import { LastGuard } from "../host/deaths/last-guard.ts";
 import { loadConfig } from "../load-config.ts";
 import { makeSlots, type ProgressEvent, RunFolder, runTasks } from "../rollouts/index.ts";
 import { openIndex } from "../rollouts/run-index.ts";
@@ -66,6 +67,7 @@ export function run(program: Command): void {
       "--resume <folder>",
       "go on with an interrupted run: its own configuration, what is not done yet (at a service: what has not come yet)",
     )
+    .option("--retry-set-aside", "with --resume: also run again what was set aside because the process ended by it")
     .option("--json", "print one JSON object with the run's folder and its rollouts")
     .addHelpText(
       "after",
@@ -83,6 +85,7 @@ export function run(program: Command): void {
         signal: cancel,
         drain,
         watching,
+        retrySetAside: flags.retrySetAside,
         ...(flags.controlPort !== undefined && { control: { ...controlTokenOf(started.config), port: flags.controlPort } }),
         onProgress: flags.json && started.config.log_format === "text" ? () => undefined : liveProgress(),
         onLeftOut: ({ message }) => void leftOut.push(message),
@@ -99,6 +102,10 @@ export function run(program: Command): void {
 /** A new run's configuration and folder, or those of the run to go on with. */
 async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   if (flags.resume !== undefined) return resumed(flags.resume, tasks, flags);
+  if (flags.retrySetAside)
+    throw new AlidadeError("config_invalid", "--retry-set-aside goes with --resume: name the run's folder there", {
+      param: "retry_set_aside",
+    });
   assertNoServiceFlags(flags);
   return newRun(tasks, flags);
 }
@@ -107,7 +114,19 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
 async function resumed(
   path: string,
   tasks: string[],
-  { resume: _resume, json: _json, controlPort: _controlPort, engine, kind, apiKeyEnv, overcommit, otel, logFormat, ...others }: RunFlags,
+  {
+    resume: _resume,
+    json: _json,
+    controlPort: _controlPort,
+    retrySetAside: _retrySetAside,
+    engine,
+    kind,
+    apiKeyEnv,
+    overcommit,
+    otel,
+    logFormat,
+    ...others
+  }: RunFlags,
 ): Promise<Started> {
   assertOwnConfiguration(tasks, others);
   const { run_id, config } = await describedRun(path, "resume");
@@ -135,6 +154,8 @@ export async function executeRun(options: {
   /** Nothing watches it where left out. */
   watching?: Watching;
   onProgress: (event: ProgressEvent) => void;
+  /** Runs again what was set aside after deaths of the process. */
+  retrySetAside?: boolean;
   /** Gets the error of each task that cannot be loaded; the run goes on without it. */
   onLeftOut?: (error: AlidadeError) => void;
   /** Forced sampling by task, instead of the configuration's. */
@@ -156,6 +177,9 @@ export async function executeRun(options: {
   // A practice engine ends with its signal, and what runs needs it to its end.
   await using opened = await openEngines(config, options.signal);
   await using folder = await RunFolder.open(path);
+  await using guard = await LastGuard.open(path, note);
+  const retried = options.retrySetAside === true ? guard.forgive() : [];
+  if (retried.length > 0) note(`run again after they were set aside: ${retried.join(", ")}`);
   await folder.describe({ run_id: runId, alidade_version: version, config });
   const place = { engines: opened.engines, sessions: RunFolder.sessions(path), control: options.control };
   await using proxy = await startProxy(config, { ...place, watching, signal });
@@ -165,6 +189,7 @@ export async function executeRun(options: {
   const records = await runTasks(
     await setupOf(config, {
       run_id: runId,
+      guard,
       backend,
       warm,
       proxy,

@@ -51,6 +51,6 @@ export {
   SetSpec,
 } from "./records.ts";
 export { refusals } from "./refusals.ts";
-export { nothingMeasured, shortError } from "./result-row.ts";
+export { nothingMeasured, setAside, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
 export { watchNodes } from "./watch-nodes.ts";

@@ -8,6 +8,7 @@
  *
  * A driver is a file beside this one; `test/contracts/ledger.test.ts` says what it promises.
  */
+import { mostKills } from "../host/deaths/judge-deaths.ts";
 import type { Task } from "../schema/task.ts";
 import type { Waitable } from "./changes.ts";
 import type { ControlState, HeardNode, NodeReport } from "./control-state.ts";
@@ -80,6 +81,8 @@ export interface Ledger extends AsyncDisposable {
    * another node takes the rollout where there is one; null: the node gives it back.
    */
   release(claim: AttemptName, broken: string | null): Promise<"queued" | "fenced">;
+  /** Ends a rollout that a node died of, whatever node has it now; false: it is over, or to end, or there is none. `why`: in a sentence. */
+  setAside(rollout: string, why: string): Promise<boolean>;
   /** In one transaction: the attempt is still the current one, the result row, the group's count. */
   finish(claim: AttemptName, result: AttemptResult): Promise<"accepted" | "fenced">;
   /** Ends what is slower than its group by more than `straggler_cut` allows; returns how many groups. */
@@ -225,5 +228,5 @@ export const beatSeconds = 5;
 /** So long a rollout waits for another node than the one that broke it. One that has room would have taken it by then. */
 export const elsewhereSeconds = 30;
 
-/** An agent that takes its node down with it must not do so for ever. Real machines do not die ten times under one rollout. */
-export const mostLost = 10;
+/** How often its nodes may die before a rollout is set aside. A node that knows that it crashed says so before (`setAside`). */
+export const mostLost = mostKills;

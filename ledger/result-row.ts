@@ -83,5 +83,10 @@ export const nodeLost = "node_lost";
 
 /** The end of a rollout under which too many nodes died. */
 export function nodesDied(times: number): AttemptResult {
-  return nothingMeasured("sandbox_died", `its node died while it ran, ${times} times`);
+  return setAside(`its node died while it ran, ${times} times`);
+}
+
+/** The end of a rollout that its node died of. `why`: a sentence without its dot. */
+export function setAside(why: string): AttemptResult {
+  return nothingMeasured("rollout_set_aside", `${why}. It is set aside; submit its task in a new group to run it again`);
 }

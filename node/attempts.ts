@@ -2,7 +2,7 @@
 import { type Blobs, putAllPacked } from "../blobs/index.ts";
 import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
-import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured } from "../ledger/index.ts";
+import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured, setAside } from "../ledger/index.ts";
 import { beforeNextAttempt } from "../rollouts/before-next-attempt.ts";
 import { type RolloutOutcome, type RunSetup, rolloutsOn } from "../rollouts/index.ts";
 import { NullWatch, watchOfService } from "../rollouts/null-watch.ts";
@@ -47,6 +47,8 @@ export class Attempts {
   /** What it came to, and what of ours broke it. */
   async make(claim: Claim, signal: AbortSignal, slot: ClaimedSets): Promise<MadeAttempt> {
     const { task, task_hash } = claim;
+    const why = this.#node.setup.guard?.aside.get(claim.rollout_id);
+    if (why !== undefined) return { result: setAside(why), broken: null };
     if (this.#watch.isSetAside({ ...task, task_hash }))
       return {
         result: nothingMeasured("task_set_aside", `too many rollouts of the task ${task.task_id} could not be graded here`),

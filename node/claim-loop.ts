@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, type ErrorCode, messageOf } from "../errors.ts";
+import type { LastGuard } from "../host/deaths/last-guard.ts";
 import { type AttemptResult, beatSeconds, Changes, type Claim, type ClaimedSets, type Lease, type Ledger } from "../ledger/index.ts";
 import type { Controlled } from "../proxy/control/controlled.ts";
 import { type Fault, timeText } from "../proxy/control/health.ts";
@@ -24,11 +25,16 @@ export type NodeWork = {
   /** Claims that it has at once, by what they may be from. */
   atOnce: Record<ClaimedSets, number>;
   note: (text: string) => void;
+  /** Rollouts that ran when an earlier process died, and that may be why. */
+  suspects?: Pick<LastGuard, "isSuspect" | "alone"> | undefined;
   /** Makes an attempt. What fails is an end too: it never throws. */
   attempt: (claim: Claim, signal: AbortSignal, slot: ClaimedSets) => Promise<MadeAttempt>;
   /** The time before a broken attempt goes back into the line. */
   rest: (claim: Claim, broken: ErrorCode, signal: AbortSignal) => Promise<void>;
 };
+
+/** `isWaiting`: a suspect whose turn has not come holds no slot. */
+type ClaimedAttempt = { claim: Claim; slot: ClaimedSets; isProbe: boolean; isWaiting: boolean; stop: AbortController };
 
 /** A ledger that cannot be written (a full disk) is asked again so often. */
 const againMs = 2_000;
@@ -38,7 +44,7 @@ export class ClaimLoop {
   readonly #signal: AbortSignal;
   /** Fires when nothing more is claimed. */
   readonly #drained: AbortSignal;
-  readonly #running = new Map<string, { claim: Claim; slot: ClaimedSets; isProbe: boolean; stop: AbortController }>();
+  readonly #running = new Map<string, ClaimedAttempt>();
   readonly #ended = new Changes();
   readonly #streak = new BrokenStreak();
   readonly #over = new AbortController();
@@ -117,7 +123,7 @@ export class ClaimLoop {
   async #claimFor(slot: ClaimedSets, lease: Lease): Promise<void> {
     const { ledger, atOnce } = this.#node;
     if (atOnce[slot] === 0) return;
-    const taken = [...this.#running.values()].filter((one) => one.slot === slot).length;
+    const taken = [...this.#running.values()].filter((one) => one.slot === slot && !one.isWaiting).length;
     const { isOn } = this.#streak;
     const free = Math.min(atOnce[slot] - taken, isOn ? Number(!this.#isProbing) : Number.POSITIVE_INFINITY);
     const claims = await ledger.claim(lease, free, slot);
@@ -195,10 +201,10 @@ export class ClaimLoop {
   }
 
   async #work(claim: Claim, slot: ClaimedSets, isProbe: boolean): Promise<void> {
-    const stop = new AbortController();
-    this.#running.set(keyOf(claim), { claim, slot, isProbe, stop });
+    const one: ClaimedAttempt = { claim, slot, isProbe, isWaiting: false, stop: new AbortController() };
+    this.#running.set(keyOf(claim), one);
     try {
-      await this.#make(claim, slot, stop.signal, AbortSignal.any([stop.signal, this.#signal]));
+      await this.#make(one, AbortSignal.any([one.stop.signal, this.#signal]));
     } catch (error) {
       this.#node.note(`${claim.rollout_id}: ${messageOf(error)}`);
     } finally {
@@ -207,9 +213,11 @@ export class ClaimLoop {
     }
   }
 
-  async #make(claim: Claim, slot: ClaimedSets, stopped: AbortSignal, signal: AbortSignal): Promise<void> {
-    const { ledger, attempt, rest } = this.#node;
-    const end = await attempt(claim, signal, slot);
+  async #make(one: ClaimedAttempt, signal: AbortSignal): Promise<void> {
+    const { ledger, rest } = this.#node;
+    const { claim } = one;
+    const stopped = one.stop.signal;
+    const end = await this.#inTurn(one, signal);
     if (stopped.aborted) return;
     this.#noteEnd(end.broken, claim);
     if (this.#signal.aborted && end.broken === "cancelled") {
@@ -223,6 +231,23 @@ export class ClaimLoop {
     }
     if ((await this.#written(() => ledger.finish(claim, end.result))) === "fenced")
       this.#node.note(`${claim.rollout_id}: attempt ${claim.attempt} is over or was replaced meanwhile, its result is left out`);
+  }
+
+  /** Suspects run one at a time, beside all others. */
+  async #inTurn(one: ClaimedAttempt, signal: AbortSignal): Promise<MadeAttempt> {
+    const { suspects, attempt } = this.#node;
+    const { claim, slot } = one;
+    if (!suspects?.isSuspect(claim.rollout_id)) return attempt(claim, signal, slot);
+    one.isWaiting = true;
+    this.#ended.add(); // others may be claimed for its slot
+    // An attempt whose signal has fired ends at once.
+    const leave = await suspects.alone.enter(signal).catch(() => () => undefined);
+    one.isWaiting = false;
+    try {
+      return await attempt(claim, signal, slot);
+    } finally {
+      leave();
+    }
   }
 
   #noteEnd(broken: ErrorCode | null, { task_hash }: Claim): void {

@@ -1,4 +1,5 @@
 /** One machine at work for a ledger. */
+import { messageOf } from "../errors.ts";
 import type { Ledger } from "../ledger/index.ts";
 import { engineMetrics } from "../proxy/control/engine-metrics.ts";
 import type { Fault } from "../proxy/control/health.ts";
@@ -30,6 +31,7 @@ export async function runNode(node: NodeSetup, signal: AbortSignal, drain: Abort
     proxy: setup.proxy,
     atOnce: { any: setup.slots.atOnce, evaluations: setup.slots.evaluation?.atOnce ?? 0 },
     note: (text: string) => attempts.note(text),
+    suspects: setup.guard,
     attempt: attempts.make.bind(attempts),
     rest: attempts.rest.bind(attempts),
   };
@@ -37,7 +39,18 @@ export async function runNode(node: NodeSetup, signal: AbortSignal, drain: Abort
   const faults = () => faultsOfNode(loop, setup, signal);
   await using health = place === undefined ? null : await listenForHealth(place, faults, () => familiesOf(node));
   if (health !== null) work.note(`health on ${health.url}`);
+  await tellSetAside(node, work.note);
   await loop.run();
+}
+
+/** Another node may have claimed them by now. One that the ledger does not hear of ends where this node claims it. */
+async function tellSetAside({ ledger, setup }: NodeSetup, note: (text: string) => void): Promise<void> {
+  try {
+    for (const [rollout, why] of setup.guard?.aside ?? [])
+      if (await ledger.setAside(rollout, why)) note(`ALARM: ${rollout} is set aside: ${why}`);
+  } catch (error) {
+    note(`what is set aside could not be told: ${messageOf(error)}`);
+  }
 }
 
 function familiesOf({ name, setup: { proxy, slots }, families }: NodeSetup): MetricFamily[] {

@@ -46,8 +46,8 @@ async function submit(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal, d
   }
 }
 
-/** A bug of ours: it meets the next draw as well, and an agent that finds one must not get another draw by it. */
-const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal"]);
+/** By a bug of ours, which meets the next draw as well: an agent that finds one must not get another draw by it. */
+const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal", "rollout_set_aside"]);
 
 /** An image that cannot be had is missed by the next attempt too: it begins seconds later on the same container engine. */
 const failsAgain: ReadonlySet<ErrorCode> = new Set(["image_pull_failed", "image_build_failed"]);

@@ -12,6 +12,8 @@ import { asksModels } from "../graders/index.ts";
 import { lendSandbox } from "../graders/shared/lend-sandbox.ts";
 import { isShared } from "../graders/shared/place-to-grade.ts";
 import { takeWork } from "../graders/work.ts";
+import type { Limiter } from "../host/limiter.ts";
+import { untilAborted } from "../host/until-aborted.ts";
 import { toErrorRecord } from "../proxy/index.ts";
 import { reconstruction } from "../reconstruct/index.ts";
 import { engineAddresses } from "../sandboxes/network/engine-addresses.ts";
@@ -25,6 +27,7 @@ import { samplersOf } from "./open-sampler.ts";
 import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { runHarness } from "./run-harness.ts";
+import { attemptKey } from "./run-records.ts";
 import type { RunSetup } from "./run-setup.ts";
 import { runSteps } from "./steps/run-steps.ts";
 
@@ -32,7 +35,25 @@ import { runSteps } from "./steps/run-steps.ts";
 export type RolloutOutcome = { record: RolloutRecord; trajectory: Trajectory | null };
 
 /** `drain`: ends its waiting for a place. Then there is no record, and the reason of `drain` is thrown. */
-export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal, drain?: AbortSignal): Promise<RolloutOutcome> {
+export function runRollout(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal, drain?: AbortSignal): Promise<RolloutOutcome> {
+  const stray = new AbortController();
+  const { guard } = setup;
+  const body = () => runAttempt(setup, plan, { signal, stray: stray.signal, drain });
+  if (guard === undefined) return body();
+  return guard.run(attemptKey(plan), (error) => stray.abort(strayError(error, guard.crashFile)), body);
+}
+
+/** A bug of ours, or of a plug-in: the stack says where. */
+function strayError(error: unknown, crashFile: string): AlidadeError {
+  const message = `an exception that no step awaited ended this rollout: ${messageOf(error)} (its stack is in ${crashFile})`;
+  return new AlidadeError("internal", message, { cause: error });
+}
+
+/** `stray`: fires with what comes from the attempt and reaches none of its steps. */
+type Ends = { signal: AbortSignal; stray: AbortSignal; drain: AbortSignal | undefined };
+
+async function runAttempt(setup: RunSetup, plan: RolloutPlan, { signal: stopped, stray, drain }: Ends): Promise<RolloutOutcome> {
+  const signal = AbortSignal.any([stopped, stray]);
   const attempt: RunningAttempt = {
     session: null,
     sandbox: null,
@@ -48,13 +69,13 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
     rules: networkRules(setup),
     times: { queued: Date.now() },
   };
-  const attempting = { setup, plan, attempt, signal, waiting: drain ? AbortSignal.any([signal, drain]) : signal };
+  const attempting = { setup, plan, attempt, signal, stray, waiting: drain ? AbortSignal.any([signal, drain]) : signal };
   try {
     await setup.slots.rollout.run(attempting.waiting, () => runAndGrade(attempting));
   } catch (error) {
     // Not begun: nothing of it is on record.
     if (drain?.aborted && !signal.aborted && attempt.times.init === undefined) throw drain.reason;
-    const failure = signal.aborted
+    const failure = stopped.aborted
       ? new AlidadeError("cancelled", "the run was stopped")
       : asAlidadeError(firstFailure(error), "sandbox_error");
     attempt.error = toErrorRecord(failure);
@@ -63,8 +84,14 @@ export async function runRollout(setup: RunSetup, plan: RolloutPlan, signal: Abo
   } finally {
     attempt.grading?.[Symbol.dispose]();
   }
+  // Whatever its steps made of it. A work that was graded before is graded.
+  if (stray.aborted && attempt.verdict?.reward == null) {
+    attempt.error = toErrorRecord(stray.reason);
+    attempt.verdict = null;
+  }
   attempt.times.done = Date.now();
-  return conclude(attempting);
+  // What it came to is written down also where an exception ended it.
+  return conclude({ ...attempting, signal: stopped });
 }
 
 function networkRules({ proxy, network }: RunSetup): NetworkRules {
@@ -78,7 +105,38 @@ function networkRules({ proxy, network }: RunSetup): NetworkRules {
 }
 
 /** One attempt, and what it is made with. */
-type Attempting = { setup: RunSetup; plan: RolloutPlan; attempt: RunningAttempt; signal: AbortSignal; waiting: AbortSignal };
+type Attempting = {
+  setup: RunSetup;
+  plan: RolloutPlan;
+  attempt: RunningAttempt;
+  signal: AbortSignal;
+  stray: AbortSignal;
+  waiting: AbortSignal;
+};
+
+/** Time for what listens to the signal. What waits for a stream that an exception broke may wait for ever. */
+const strayGraceMs = 10_000;
+
+/** A step of an attempt in its line. It ends soon after an exception that reached no step, whatever it waits for. */
+function inLine<T>(line: Limiter, waiting: AbortSignal, { stray }: Attempting, step: () => Promise<T>): Promise<T> {
+  return line.run(waiting, async () => {
+    const late = new AbortController();
+    const stop = (): void => void setTimeout(() => late.abort(stray.reason), strayGraceMs).unref();
+    stray.addEventListener("abort", stop, { once: true });
+    const work = step();
+    try {
+      return await untilAborted(work, late.signal);
+    } finally {
+      stray.removeEventListener("abort", stop);
+      // What it makes after all has no other owner.
+      if (late.signal.aborted) work.then(release).catch(() => undefined);
+    }
+  });
+}
+
+async function release(made: unknown): Promise<void> {
+  if (typeof made === "object" && made !== null && Symbol.asyncDispose in made) await (made as AsyncDisposable)[Symbol.asyncDispose]();
+}
 
 async function runAndGrade(attempting: Attempting): Promise<void> {
   const { setup, plan, attempt, waiting } = attempting;
@@ -92,7 +150,7 @@ async function runAndGrade(attempting: Attempting): Promise<void> {
 
 async function gradeWork(attempting: Attempting, work: WorkLayer, place: Pick<GradeContext, "lend"> = {}): Promise<void> {
   const { setup, plan, attempt, signal } = attempting;
-  await setup.slots.post.run(signal, async () => {
+  await inLine(setup.slots.post, signal, attempting, async () => {
     enter(attempting, "post");
     const { graders } = setup;
     const openSampler = samplersOf(setup.proxy, (text) => setup.onProgress({ type: "note", text }));
@@ -128,7 +186,7 @@ async function expectAgent(setup: RunSetup, plan: RolloutPlan, signal: AbortSign
 /** INIT and RUN share a sandbox; what the agent left is out of it before it goes. */
 async function inSandbox(attempting: Attempting, expected: ExpectedSandbox | undefined): Promise<WorkLayer | null> {
   const { setup, plan, attempt, signal, waiting } = attempting;
-  await using prepared = await setup.slots.init.run(waiting, async () => {
+  await using prepared = await inLine(setup.slots.init, waiting, attempting, async () => {
     enter(attempting, "init");
     return whenThereIsSpace(setup, signal, async () => {
       await setup.disk?.assertFree(signal);
@@ -140,7 +198,7 @@ async function inSandbox(attempting: Attempting, expected: ExpectedSandbox | und
   attempt.pack = prepared.pack;
   attempt.setUp = prepared.setUp;
   attempt.times.ready = Date.now();
-  const work = await setup.slots.run.run(signal, () => atWork(attempting, prepared));
+  const work = await inLine(setup.slots.run, signal, attempting, () => atWork(attempting, prepared));
   // What was graded in there has said itself when the agent had ended.
   attempt.times.ran ??= Date.now();
   return work;

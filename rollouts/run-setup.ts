@@ -1,6 +1,7 @@
 /** What all rollouts on this machine share. Nothing here changes while they go on. */
 import type { AlidadeError } from "../errors.ts";
 import type { Grader } from "../graders/grader.ts";
+import type { LastGuard } from "../host/deaths/last-guard.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import type { DiskBudget } from "../sandboxes/disk-budget.ts";
 import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
@@ -22,6 +23,8 @@ export type RunSetup = {
   backend: SandboxBackend;
   /** Hands out the backend's sandboxes, made ahead; each is made when it is asked for where left out. */
   warm?: WarmPool;
+  /** Ends one rollout in the place of the process; an exception that no step awaits ends the process where left out. */
+  guard?: Pick<LastGuard, "run" | "aside" | "isSuspect" | "alone" | "crashFile">;
   /** What is left of the disk; nothing is looked at where left out. */
   disk?: DiskBudget;
   /** Those that a task may name; the built-in ones where left out. */

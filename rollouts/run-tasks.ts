@@ -19,6 +19,7 @@ import { brokenBy, rolloutsOn } from "./rollouts.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { attemptKey, readRollouts } from "./run-records.ts";
 import type { RunSetup } from "./run-setup.ts";
+import { setAside } from "./set-aside.ts";
 
 /** What is to be made. */
 export type Batch = {
@@ -50,7 +51,7 @@ export async function runTasks(
   for (const text of found.damaged) setup.onProgress({ type: "note", text });
   const begun = await readRollouts(setup.folder.path, alreadyReported);
   const hashes = unchangedHashes(batch, begun);
-  const over = [...lastOf(begun).values()].filter((record) => isOver(record, found)).length;
+  const over = [...lastOf(begun).values()].filter((record) => isOver(record, setup)).length;
   setup.onProgress({ type: "planned", total: batch.tasks.length * batch.samples, over });
   const ready = { ...batch, tasks: await makeReady(setup, batch, drain) };
   // Sandboxes and processes of the process that died, whatever it had put on record: their calls would reach no proxy.
@@ -63,7 +64,8 @@ export async function runTasks(
   );
   try {
     const hasCalled = begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
-    await submitAll(setup, eachPlan(setup.run_id, ready, hashes, lastOf(begun), found), hasCalled, { signal, drain });
+    const plans = () => eachPlan(setup, ready, hashes, lastOf(begun));
+    await submitAll(setup, await lanesOf(setup, plans), hasCalled, { signal, drain });
   } finally {
     // What a container engine was still making when its client was killed is there by now.
     if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, ofThisRun, signal);
@@ -89,13 +91,35 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   return ready;
 }
 
+/** Plans, of which so many are made at once. */
+type Lane = { plans: Iterator<RolloutPlan>; atOnce: number };
+
+/**
+ * What a death of the process left behind: a rollout that is set aside is one no more, and those that are suspects run one at
+ * a time, beside the others.
+ */
+async function lanesOf(setup: RunSetup, plans: () => Generator<RolloutPlan, undefined>): Promise<Lane[]> {
+  const { guard } = setup;
+  const atOnce = rolloutsOn(setup).atOnce;
+  if (guard === undefined) return [{ plans: plans(), atOnce }];
+  for (const plan of guard.aside.size > 0 ? plans() : []) {
+    const why = guard.aside.get(plan.rollout_id);
+    if (why !== undefined) await setAside(setup, plan, why);
+  }
+  const left = (isSuspect: boolean) => plans().filter(({ rollout_id: id }) => guard.isSuspect(id) === isSuspect && !guard.aside.has(id));
+  return [
+    { plans: left(true), atOnce: 1 },
+    { plans: left(false), atOnce },
+  ];
+}
+
 /**
  * Claims a plan when one before it is over, so that of 80 000 rollouts a handful is in memory. No more are claimed once one
  * could not be recorded, nor once one ended without a call before any made one: the others would end like it. Plans of a task that is set aside are passed over.
  */
 async function submitAll(
   setup: RunSetup,
-  plans: Iterator<RolloutPlan>,
+  lanes: Lane[],
   hasCalled: boolean,
   { signal, drain }: { signal: AbortSignal; drain: AbortSignal },
 ): Promise<void> {
@@ -108,7 +132,7 @@ async function submitAll(
     stopped = true;
     setup.onProgress({ type: "note", text: `THE RUN STOPS: ${error.message}. Mend the harness, then go on with --resume` });
   };
-  const claimOneByOne = async (): Promise<void> => {
+  const claimOneByOne = async (plans: Lane["plans"]): Promise<void> => {
     while (!stopped && !signal.aborted && !drain.aborted) {
       const { value: plan, done } = plans.next();
       if (done) return;
@@ -124,7 +148,8 @@ async function submitAll(
       }
     }
   };
-  const ended = await Promise.allSettled(Array.from({ length: rollouts.atOnce }, claimOneByOne));
+  const claiming = lanes.flatMap(({ plans, atOnce }) => Array.from({ length: atOnce }, () => claimOneByOne(plans)));
+  const ended = await Promise.allSettled(claiming);
   for (const end of ended) if (end.status === "rejected") throw end.reason;
 }
 
@@ -163,21 +188,21 @@ function hashesOf(tasks: Task[]): Map<string, string> {
  * follow from run, task and index, so that a resumed run makes the same rollouts.
  */
 function* eachPlan(
-  runId: string,
+  setup: BatchSetup,
   { tasks, samples, retries, harness, session, samplingOf }: Batch,
   hashes: Map<string, string>,
   last: Map<string, RolloutRecord>,
-  found: RunFolder["found"],
 ): Generator<RolloutPlan, undefined> {
+  const { lastAttempts } = setup.folder.found;
   for (const task of tasks)
     for (let sample_index = 0; sample_index < samples; sample_index++) {
-      const group_id = `${runId}-${task.task_id}`;
+      const group_id = `${setup.run_id}-${task.task_id}`;
       const rollout_id = `${group_id}-${sample_index}`;
       const before = last.get(rollout_id);
-      if (before && isOver(before, found)) continue;
+      if (before && isOver(before, setup)) continue;
       yield {
         rollout_id,
-        attempt: Math.max(before?.attempt ?? 0, found.lastAttempts.get(rollout_id) ?? 0) + 1,
+        attempt: Math.max(before?.attempt ?? 0, lastAttempts.get(rollout_id) ?? 0) + 1,
         retries,
         task,
         task_hash: hashes.get(task.task_id) ?? "",
@@ -194,7 +219,10 @@ function* eachPlan(
  * Rollouts that the infrastructure broke, or whose harness made no call, are run again: a continued run assumes that this
  * is repaired. A trajectory is written before its record, so only damage takes it away.
  */
-function isOver(record: RolloutRecord, { kept }: RunFolder["found"]): boolean {
+function isOver(record: RolloutRecord, { folder, guard }: BatchSetup): boolean {
+  const { kept } = folder.found;
+  // As long as it is set aside.
+  if (record.error?.code === "rollout_set_aside") return guard?.aside.has(record.rollout_id) ?? true;
   if (record.state !== "done" || brokenBy(record) !== null || record.error?.code === "no_call_seen") return false;
   return record.summary === null || kept.has(attemptKey(record));
 }

@@ -22,6 +22,7 @@ export type RunFlags = RolloutFlags &
     grading?: string;
     controlPort?: number;
     resume?: string;
+    retrySetAside?: boolean;
   };
 
 export type Started = { config: Config; path: string; runId: string };

@@ -8,7 +8,7 @@ import { networkBounds } from "./network-bounds.ts";
 
 type OfThisProcess<Folder> = Pick<
   RunSetup,
-  "run_id" | "backend" | "proxy" | "slots" | "graders" | "onProgress" | "watcher" | "onLeftOut"
+  "run_id" | "backend" | "proxy" | "slots" | "guard" | "graders" | "onProgress" | "watcher" | "onLeftOut"
 > & {
   folder: Folder;
   warm: WarmPool;

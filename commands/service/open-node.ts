@@ -4,6 +4,7 @@ import { type Config, sessionOptionsOf } from "../../config.ts";
 import { removeDrafts } from "../../files/layer.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
+import { LastGuard } from "../../host/deaths/last-guard.ts";
 import type { PolicyName } from "../../ledger/index.ts";
 import { type NodeSetup, newestName, OldRecords } from "../../node/index.ts";
 import type { EngineSpec, HarnessProxy } from "../../proxy/index.ts";
@@ -60,8 +61,10 @@ export async function openNode(config: Config, place: NodePlace, { drain: signal
       signal,
     }),
   );
+  const guard = scope.use(await LastGuard.open(folder, (text) => place.onProgress({ type: "note", text })));
   const setup = await setupOf(config, {
     run_id: place.run_id,
+    guard,
     backend,
     warm: scope.use(new WarmPool(backend, config.warm)),
     proxy,

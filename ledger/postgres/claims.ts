@@ -16,7 +16,7 @@ import {
 } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { nodeLost, nodesDied } from "../result-row.ts";
+import { nodeLost, nodesDied, setAside } from "../result-row.ts";
 import { endRollouts, rolloutsToEnd, writeEnds } from "./ends/end-rollouts.ts";
 import { isToEnd } from "./ends/endings.ts";
 import { lockGroupOf } from "./ends/stop-groups.ts";
@@ -141,6 +141,14 @@ export async function finish(db: Transaction, { rollout_id, attempt }: AttemptNa
   );
   const isNews = group?.is_whole === true || group?.is_open === true;
   return { end: ended === 1 ? "accepted" : "fenced", isNews, set: group === undefined ? null : String(group.set_id) };
+}
+
+/** Inside a transaction. */
+export async function endAside(db: Transaction, rollout: string, why: string): Promise<boolean> {
+  await lockGroupOf(db, rollout);
+  const open = await db.all(`SELECT id FROM rollouts WHERE id = $1 AND state <> 'done' AND NOT ${isToEnd} FOR UPDATE`, rollout);
+  const ids = open.map(({ id }) => String(id));
+  return (await endRollouts(db, { ids, attempt: null, state: "failed", result: setAside(why) })) > 0;
 }
 
 /** What the node had goes back into the line, at its old place; what too many nodes died of ends here. The caller has locked the node. */

@@ -19,6 +19,7 @@ import {
   beat,
   claim,
   drainNode,
+  endAside,
   expire,
   finish,
   finishAlone,
@@ -235,6 +236,14 @@ export class PostgresLedger implements Ledger {
 
   release(name: AttemptName, broken: string | null) {
     return this.#telling("queued", (db) => release(db, name, broken));
+  }
+
+  setAside(rollout: string, why: string) {
+    return this.#telling(
+      "queued",
+      (db) => endAside(db, rollout, why),
+      (isEnded) => isEnded,
+    );
   }
 
   async finish(name: AttemptName, result: AttemptResult) {

@@ -16,7 +16,7 @@ import {
 } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { nodeLost, nodesDied } from "../result-row.ts";
+import { nodeLost, nodesDied, setAside } from "../result-row.ts";
 import { admit, noteBegun } from "./admit.ts";
 import { conclude } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
@@ -150,6 +150,12 @@ export function finish(db: Database, name: AttemptName, result: AttemptResult, n
   }
   conclude(db, current, result.state, result, now);
   return "accepted";
+}
+
+export function endAside(db: Database, rollout: string, why: string, now: number): boolean {
+  const open = db.get(`SELECT * FROM rollouts WHERE id = ? AND state <> 'done' AND NOT ${isToEnd}`, rollout);
+  if (open !== undefined) conclude(db, open, "failed", setAside(why), now);
+  return open !== undefined;
 }
 
 /** What the node had goes back into the line, at its old place; what too many nodes died of ends here. */

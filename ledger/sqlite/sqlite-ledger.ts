@@ -14,7 +14,22 @@ import type { AttemptName, CancelOrder, ClaimedSets, KeptPlace, Lease, Ledger, N
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { askedGroups } from "../submission.ts";
 import { noteStep } from "./admit.ts";
-import { beat, claim, drainNode, expire, finish, grant, join, leave, loseAll, nodes, release, reports, saveReport } from "./claims.ts";
+import {
+  beat,
+  claim,
+  drainNode,
+  endAside,
+  expire,
+  finish,
+  grant,
+  join,
+  leave,
+  loseAll,
+  nodes,
+  release,
+  reports,
+  saveReport,
+} from "./claims.ts";
 import { cutOne } from "./conclude.ts";
 import { Database } from "./database.ts";
 import { endSome } from "./endings.ts";
@@ -160,6 +175,10 @@ export class SqliteLedger implements Ledger {
 
   async release(name: AttemptName, broken: string | null) {
     return this.#write(() => release(this.#db, name, broken, this.#now()));
+  }
+
+  async setAside(rollout: string, why: string) {
+    return this.#write(() => endAside(this.#db, rollout, why, this.#now()));
   }
 
   async finish(name: AttemptName, result: AttemptResult) {

@@ -502,6 +502,26 @@ for (const { name, needs, searches, place } of drivers) {
     assert.deepEqual(await rowsOf(ledger, set), [`a/0 #${mostLost} failed`]);
   });
 
+  test(`${name}: a rollout that a node died of is set aside once, whatever node has it by then`, async (t) => {
+    const { ledger, set, lease } = await fresh(t);
+    await ledger.submit(set, [part("a")]);
+    const [running] = await ledger.claim(lease, 1);
+    const { rollout_ids } = await ledger.submit(set, [part("b", { places: [0] })]);
+    assert.equal(await ledger.setAside(running?.rollout_id ?? "", "the process ended by it"), true);
+    assert.equal(await ledger.setAside(running?.rollout_id ?? "", "again"), false);
+    assert.equal(await ledger.setAside("none", "nothing"), false);
+    assert.equal(await ledger.finish(running as Claim, attemptResult()), "fenced");
+    assert.deepEqual((await ledger.beat(lease, [running as Claim])).stop, [running], "its attempt is told to stop");
+    assert.equal(await ledger.setAside(rollout_ids[0] ?? "", "queued"), true);
+    assert.deepEqual(await rowsOf(ledger, set), ["a/0 #1 failed", "b/0 #0 failed"]);
+    const [first] = await ledger.results(set, null, 9);
+    assert.deepEqual(first?.row.error, {
+      code: "rollout_set_aside",
+      message: "the process ended by it. It is set aside; submit its task in a new group to run it again",
+    });
+    assert.equal((await ledger.claim(lease, 9)).length, 1, "its siblings are not");
+  });
+
   test(`${name}: the higher priority goes first, and equals share by their weight`, async (t) => {
     const { ledger, set: light, lease } = await fresh(t, { samples: 1 });
     const heavy = (await ledger.putSet("heavy", spec({ samples: 1, weight: 3 }))).set_id;

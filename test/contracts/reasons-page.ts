@@ -48,7 +48,7 @@ export function reasonsPage(): string {
     "## Why a rollout is in neither loss nor baseline",
     "",
     ...table(maskReasons),
-    `Where the infrastructure failed, the mask is the code of its error: ${owned("infrastructure")}. The reward is then null, and \`run\` tries the rollout again.`,
+    `Where the infrastructure failed, the mask is the code of its error: ${owned("infrastructure")}. The reward is then null, and \`run\` tries the rollout again, but for \`internal\` (a bug of Alidade or of a plug-in) and \`rollout_set_aside\` ([the process died of it](operations.md#when-the-process-dies)).`,
     "",
     "`grader_timeout` is the mask where the machine may have been too slow, and such a rollout is not run again. Where it was not, [the work does not end](graders.md#a-work-that-does-not-end): that is a result, with the lowest reward.",
     "",

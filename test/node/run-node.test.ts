@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { FolderBlobs, getPacked } from "../../blobs/index.ts";
 import { AlidadeError } from "../../errors.ts";
 import { commandHarness } from "../../harnesses/command.ts";
+import { Limiter } from "../../host/limiter.ts";
 import { type Demands, GroupPart, type ResultRow, SetSpec, SqliteLedger } from "../../ledger/index.ts";
 import { attemptPlan } from "../../node/attempt-plan.ts";
 import { runNode } from "../../node/index.ts";
@@ -43,12 +44,13 @@ type NodeAtWork = {
   watcher?: Pick<Watcher, "attempt">;
   pause?: RunSetup["pause"];
   drain?: AbortSignal;
+  guard?: RunSetup["guard"];
 };
 
 /** A node at work for one set until `does` is over. */
 async function atWork(
   t: TestContext,
-  { retries = 1, pinned_policy, demands, slots, backend, reply = solve, disk, health, watcher, pause, drain }: NodeAtWork,
+  { retries = 1, pinned_policy, demands, slots, backend, reply = solve, disk, health, watcher, pause, drain, guard }: NodeAtWork,
   does: (at: AtWork) => Promise<void>,
 ): Promise<void> {
   const place = join(scratch, `${places++}`);
@@ -70,7 +72,7 @@ async function atWork(
           name: "n",
           ledger,
           blobs,
-          setup: { ...setup, watcher, ...(disk && { disk }), ...(slots && { slots }), ...(pause && { pause }) },
+          setup: { ...setup, watcher, ...(disk && { disk }), ...(slots && { slots }), ...(pause && { pause }), ...(guard && { guard }) },
           harnessNamed: async () => harness,
           session,
           health,
@@ -98,6 +100,46 @@ async function rowsOf({ ledger, set }: AtWork, count: number): Promise<ResultRow
 }
 
 const submit = ({ ledger, set, task }: AtWork, key: string) => ledger.submit(set, [GroupPart.parse({ group_key: key, task })]);
+
+test("suspects of an earlier death run one at a time, and hold no slot while they wait", { timeout: 120_000 }, async (t) => {
+  const known: string[] = [];
+  const isSuspect = (id: string): boolean => {
+    if (!known.includes(id)) known.push(id);
+    return known.indexOf(id) < 2;
+  };
+  const others = Promise.withResolvers<void>();
+  let [active, most] = [0, 0];
+  const guard: RunSetup["guard"] = {
+    aside: new Map(),
+    alone: new Limiter(1),
+    crashFile: "",
+    isSuspect,
+    async run(attempt, _fail, body) {
+      if (!isSuspect(attempt.slice(0, attempt.lastIndexOf("#")))) {
+        others.resolve();
+        return body();
+      }
+      most = Math.max(most, ++active);
+      try {
+        // One that is no suspect comes to its turn beside it.
+        await others.promise;
+        return await body();
+      } finally {
+        active -= 1;
+      }
+    },
+  };
+  const slots = makeSlots({ init: 1, run: 1, post: 1, rollouts: 2 });
+  await atWork(t, { guard, slots }, async (at) => {
+    for (const key of ["a", "b", "c"]) await submit(at, key);
+    const rows = await rowsOf(at, 3);
+    assert.deepEqual(
+      rows.map(({ reward }) => reward),
+      [1, 1, 1],
+    );
+  });
+  assert.equal(most, 1);
+});
 
 test("a node keeps no timer of a rollout that is over", async (t) => {
   const timers: { _idleTimeout: number; _destroyed: boolean }[] = [];

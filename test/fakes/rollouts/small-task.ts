@@ -7,6 +7,11 @@ export const chatHarness = join(import.meta.dirname, "chat-harness.ts");
 
 const ownLimits = { agent_seconds: 30, grade_seconds: 20, memory_mb: 256, disk_mb: 64 };
 
+function limitsOf(limits: Record<string, number>): string {
+  const all = Object.entries({ ...ownLimits, ...limits }).map(([name, value]) => `${name}: ${value}`);
+  return `{ ${all.join(", ")} }`;
+}
+
 export async function writeTask(folder: string, id: string, more = "", limits: Record<string, number> = {}): Promise<string> {
   const place = join(folder, id);
   await mkdir(join(place, "files"), { recursive: true });
@@ -14,7 +19,7 @@ export async function writeTask(folder: string, id: string, more = "", limits: R
   const grader = `test -f done.txt && echo '{"reward":1}' || echo '{"reward":0}'`;
   await writeFile(
     join(place, "task.yaml"),
-    `task_id: ${id}\ninstruction: "Make done.txt for ${id}."\nenvironment: { files: files }\nlimits: ${JSON.stringify({ ...ownLimits, ...limits })}\ngrader:\n  kind: script\n  command: [sh, -c, ${JSON.stringify(grader)}]\n${more}`,
+    `task_id: ${id}\ninstruction: "Make done.txt for ${id}."\nenvironment: { files: files }\nlimits: ${limitsOf(limits)}\ngrader:\n  kind: script\n  command: [sh, -c, ${JSON.stringify(grader)}]\n${more}`,
   );
   return place;
 }

@@ -1,0 +1,167 @@
+/**
+ * What a folder remembers of processes that died at work in it. Three files in `deaths/`:
+ *
+ *     running.json    what runs now; gone after an orderly end, so that a process that finds it follows a death
+ *     crashes.jsonl   each exception that no step awaited, with its stack
+ *     deaths.jsonl    each death, what ran at that moment, and what was concluded from it
+ *
+ * A process that runs out of memory is ended by V8, which leaves another mark (`fatal-mark.ts`). A death without a mark came from
+ * outside (kill -9, the kernel, the power), and is no work's own doing.
+ */
+import { randomUUID } from "node:crypto";
+import { appendFileSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { readJson, tryJson } from "../../schema/read-json.ts";
+import { openFatalMark, takeFatalMark } from "./fatal-mark.ts";
+import { type Blame, type Death, judgeDeaths, nameOf } from "./judge-deaths.ts";
+
+const privateFile = { mode: 0o600 };
+/** Thousands of stacks. What is older is kept once more, under another name. */
+const mostCrashBytes = 4 * 1024 * 1024;
+/** Stacks of one name: work that throws at each byte that comes would fill the disk. */
+const mostCrashesOfOne = 10;
+const mostStack = 8_000;
+const mostWhy = 500;
+
+const Running = z.strictObject({ life: z.string(), pid: z.number(), began: z.string(), running: z.array(z.string()) });
+
+const Crash = z.strictObject({
+  at: z.string(),
+  life: z.string(),
+  name: z.string().nullable(),
+  ended: z.boolean(),
+  message: z.string(),
+  stack: z.string(),
+});
+
+const Entry = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("death"),
+    at: z.string(),
+    by: z.enum(["crash", "kill"]),
+    culprit: z.string().nullable(),
+    why: z.string(),
+    running: z.array(z.string()),
+  }),
+  z.strictObject({ type: z.literal("forgiven"), at: z.string(), names: z.array(z.string()) }),
+]);
+
+export class DeathRecord implements Disposable {
+  readonly #folder: string;
+  readonly #life = randomUUID();
+  readonly #began = new Date().toISOString();
+  readonly #running = new Set<string>();
+  readonly #crashes = new Map<string | null, number>();
+  /** The death that was found; null after an orderly end. */
+  readonly found: Death | null;
+  readonly #entries: z.infer<typeof Entry>[];
+
+  readonly #mark: Disposable;
+
+  private constructor(folder: string, entries: z.infer<typeof Entry>[], found: Death | null, mark: Disposable) {
+    this.#folder = folder;
+    this.#mark = mark;
+    this.#entries = entries;
+    this.found = found;
+  }
+
+  /** The caller holds the lock of `folder`. */
+  static async open(folder: string): Promise<DeathRecord> {
+    const own = join(folder, "deaths");
+    mkdirSync(own, { recursive: true, mode: 0o700 });
+    const entries = await linesOf(join(own, "deaths.jsonl"), (value) => Entry.parse(value));
+    const found = await deathIn(own);
+    const record = new DeathRecord(own, entries, found, await openFatalMark(own));
+    if (found !== null) record.#add({ type: "death", at: new Date().toISOString(), ...found });
+    record.#write();
+    return record;
+  }
+
+  /** Where stacks are. */
+  get crashFile(): string {
+    return join(this.#folder, "crashes.jsonl");
+  }
+
+  judge(): Blame {
+    return judgeDeaths(this.#entries);
+  }
+
+  /** Run again what was set aside: what is known of these names counts no more. */
+  forgive(names: string[]): void {
+    if (names.length > 0) this.#add({ type: "forgiven", at: new Date().toISOString(), names });
+  }
+
+  begins(attempt: string): void {
+    this.#running.add(attempt);
+    this.#write();
+  }
+
+  ends(attempt: string): void {
+    this.#running.delete(attempt);
+    this.#write();
+  }
+
+  /** `ended`: the process ends by it. What is thrown for a full disk is no reason to end anything. */
+  crashed(error: unknown, name: string | null, ended: boolean): void {
+    const count = (this.#crashes.get(name) ?? 0) + 1;
+    this.#crashes.set(name, count);
+    if (count > mostCrashesOfOne && !ended) return;
+    const { message, stack = "" } = error instanceof Error ? error : new Error(String(error));
+    const crash = { at: new Date().toISOString(), life: this.#life, name, ended, message, stack: stack.slice(0, mostStack) };
+    try {
+      if ((statSync(this.crashFile, { throwIfNoEntry: false })?.size ?? 0) > mostCrashBytes)
+        renameSync(this.crashFile, `${this.crashFile}.old`);
+      appendFileSync(this.crashFile, `${JSON.stringify(crash)}\n`, privateFile);
+    } catch {}
+  }
+
+  /** An orderly end. */
+  [Symbol.dispose](): void {
+    this.#mark[Symbol.dispose]();
+    rmSync(join(this.#folder, "running.json"), { force: true });
+  }
+
+  #add(entry: z.infer<typeof Entry>): void {
+    this.#entries.push(entry);
+    appendFileSync(join(this.#folder, "deaths.jsonl"), `${JSON.stringify(entry)}\n`, privateFile);
+  }
+
+  /** Synchronous, for nothing may begin before it is written down; ten microseconds to the page cache, which outlives the process. */
+  #write(): void {
+    const file = join(this.#folder, "running.json");
+    const text = JSON.stringify({ life: this.#life, pid: process.pid, began: this.#began, running: [...this.#running] });
+    try {
+      writeFileSync(`${file}.new`, `${text}\n`, privateFile);
+      renameSync(`${file}.new`, file);
+    } catch {} // A full disk: work goes on, and a death now is less well known.
+  }
+}
+
+/** null: the last process ended in order, or none was there, or nothing ran. */
+async function deathIn(folder: string): Promise<Death | null> {
+  const fatal = await takeFatalMark(folder);
+  const text = await readFile(join(folder, "running.json"), "utf8").catch(() => null);
+  const last = text === null ? undefined : Running.safeParse(tryJson(text)).data;
+  if (last === undefined || last.running.length === 0) return null;
+  const crashes = await linesOf(join(folder, "crashes.jsonl"), (value) => Crash.parse(value));
+  const end = crashes.findLast(({ life, ended }) => ended && life === last.life);
+  const { running } = last;
+  if (end !== undefined) return { by: "crash", culprit: end.name && nameOf(end.name), why: end.message.slice(0, mostWhy), running };
+  if (fatal !== null) return { by: "crash", culprit: null, why: fatal, running };
+  return { by: "kill", culprit: null, why: "it was killed, or the machine went down", running };
+}
+
+/** A line that was torn by a death is left out. */
+async function linesOf<T>(file: string, parse: (value: unknown) => T): Promise<T[]> {
+  const text = await readFile(file, "utf8").catch(() => "");
+  return text.split("\n").flatMap((line) => {
+    if (line === "") return [];
+    try {
+      return [parse(readJson(line))];
+    } catch {
+      return [];
+    }
+  });
+}
