@@ -66,7 +66,7 @@ async function told(path: string) {
   }));
   const verdicts = records.map(({ task_id, sample_index, attempt, state, exit_code, harness, verdict, summary, mask_reason, work }) => ({
     of: [task_id, sample_index, attempt, state, exit_code, harness, mask_reason, summary, work?.sha256],
-    verdict: verdict && { ...verdict, duration_ms: 0 },
+    verdict: verdict && { ...verdict, evidence: { ...verdict.evidence, clock: null }, duration_ms: 0 },
   }));
   return [...all, ...verdicts].map((one) => JSON.stringify(one)).sort();
 }
