@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { dialects } from "./dialects/index.ts";
 import { engineRegistry } from "./engines/index.ts";
+import { RewardRule } from "./graders/harbor/reward-rule.ts";
 import { NamedGraderServer } from "./graders/remote/grader-servers.ts";
 import { harnessRegistry } from "./harnesses/index.ts";
 import { isFile } from "./host/plug-ins.ts";
@@ -215,6 +216,11 @@ export const Config = z.strictObject({
     .nullable()
     .default(null)
     .describe("folder of bare clones (`owner/name.git`) that such images are built from; others are cloned from github.com; null: all are"),
+  harbor_reward: RewardRule.nullable()
+    .default(null)
+    .describe(
+      "which number of a Harbor verifier is the reward where the task does not say so: `mean`, `min`, `{ key: name }` or `{ weights: { name: 2 } }`; null: the one that is called `reward`, or the only one",
+    ),
   unsafe_host: z
     .boolean()
     .default(false)

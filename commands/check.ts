@@ -33,7 +33,14 @@ import {
   taskFormatOption,
 } from "./flags/plug-in-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "./flags/task-choice.ts";
-import { grantsOf, type ImageSourceFlags, imagesOption, repositoriesOption, taskEnvOption } from "./flags/task-grants.ts";
+import {
+  grantsOf,
+  harborRewardOption,
+  type ImageSourceFlags,
+  imagesOption,
+  repositoriesOption,
+  taskEnvOption,
+} from "./flags/task-grants.ts";
 import { type OpenedJudge, openJudge } from "./open-judge.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
@@ -55,6 +62,7 @@ export function check(program: Command): void {
     .addOption(taskEnvOption())
     .addOption(imagesOption())
     .addOption(repositoriesOption())
+    .addOption(harborRewardOption())
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks whose set-up or tests reach any public host (`public`)")
     .option("--again", "check also what was checked before, for instance after an image was built anew under its old name")
@@ -116,7 +124,12 @@ async function checkAll(paths: string[], flags: CheckFlags, tell: Checking["onLe
     grader_servers: flags.graderServer ?? [],
   });
   const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
-  const grants = grantsOf({ ...flags, task_env: flags.taskEnv ?? [], allow_public_network: flags.allowPublicNetwork === true });
+  const grants = grantsOf({
+    ...flags,
+    task_env: flags.taskEnv ?? [],
+    allow_public_network: flags.allowPublicNetwork === true,
+    harbor_reward: flags.harborReward ?? null,
+  });
   const choice = taskChoiceOf(flags);
   const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
   const allow = (task: Task): void => checkPublicNetwork(task, flags.allowPublicNetwork === true);

@@ -18,7 +18,7 @@ import { enginesOf } from "./flags/engine-flags.ts";
 import { loadPlugIns } from "./flags/plug-in-flags.ts";
 import { addRolloutFlags } from "./flags/rollout-flags.ts";
 import { addTaskChoice } from "./flags/task-choice.ts";
-import { imagesOption, repositoriesOption, taskEnvOption } from "./flags/task-grants.ts";
+import { harborRewardOption, imagesOption, repositoriesOption, taskEnvOption } from "./flags/task-grants.ts";
 import { addTrustFlags } from "./flags/trust-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
@@ -50,6 +50,7 @@ export function run(program: Command): void {
     .addOption(taskEnvOption())
     .addOption(imagesOption())
     .addOption(repositoriesOption())
+    .addOption(harborRewardOption())
     .option("--warm <number>", "sandboxes that are made ahead of their turn", toNumber)
     .option("--images-gb <number>", "gigabytes of images; what is over it is removed, least recently used first", toNumber)
     .option("--keep-free-gb <number>", "free gigabytes below which nothing new is begun", toNumber)

@@ -15,7 +15,8 @@ import { commandClock } from "./fault/clock.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { collectArtifacts } from "./harbor/artifacts.ts";
 import { type HeldBack, heldBack } from "./harbor/held-back.ts";
-import { type Rewards, readRewards } from "./harbor/reward-files.ts";
+import { readRewards } from "./harbor/reward-files.ts";
+import { chosenReward, RewardRule, weightOf } from "./harbor/reward-rule.ts";
 import { tierIn, tierWhere } from "./shared/place-to-grade.ts";
 import { placeWork, workEvidence } from "./work.ts";
 
@@ -39,6 +40,8 @@ export const HarborSpec = z.strictObject({
   user: User,
   /** False: of the agent's layer only what lies in the verifier's own places is left out. */
   hold_back: z.boolean().default(true),
+  /** Which of several numbers counts; null: the one that is called `reward`, or the only one. */
+  reward: RewardRule.nullable().default(null),
   /** A container of the verifier's own; null: a fresh one of the task's environment. */
   verifier: z.strictObject({ environment: Environment, limits: OwnLimits }).nullable().default(null),
   /** What crosses to `verifier`. */
@@ -68,7 +71,7 @@ export const harbor: Grader<HarborSpec> = {
   spec: HarborSpec,
   folders: ["tests", "step_tests"],
   environments: ({ verifier }) => (verifier ? [verifier.environment] : []),
-  version: "2",
+  version: "3",
   tier: ({ verifier }, task) => (verifier ? "T1" : tierWhere(task, "T1")),
 
   async grade(spec, context) {
@@ -101,7 +104,7 @@ export const harbor: Grader<HarborSpec> = {
         new AlidadeError("grader_timeout", `tests/test.sh was not finished after ${context.task.limits.grade_seconds} seconds`),
       );
     try {
-      return graded(rest, readRewards(await sandbox.readFiles(logs)));
+      return graded(rest, await sandbox.readFiles(logs), spec.reward);
     } catch (error) {
       const failure = asAlidadeError(error, "grader_error");
       if (failure.code !== "grader_error") throw failure;
@@ -112,10 +115,17 @@ export const harbor: Grader<HarborSpec> = {
 
 type VerdictFrame = Omit<Verdict, "reward" | "components" | "status" | "error">;
 
-function graded(rest: VerdictFrame, { file, values, reward, disagree }: Rewards): Verdict {
-  const components = Object.fromEntries([...values].map(([name, value]) => [name, { value, weight: 0 }]));
-  const evidence = { ...rest.evidence, reward_file: file, reward_files_disagree: disagree };
-  return { ...rest, evidence, reward, components, status: "graded", error: null };
+/** Throws `grader_error` where the files have no numbers. All numbers are components, also where none of them is the reward. */
+function graded(rest: VerdictFrame, files: TreeFile[], rule: RewardRule | null): Verdict {
+  const { file, values, disagree } = readRewards(files);
+  const components = Object.fromEntries([...values].map(([name, value]) => [name, { value, weight: weightOf(name, rule) }]));
+  try {
+    const { reward, formula } = chosenReward(values, rule);
+    const evidence = { ...rest.evidence, reward_file: file, reward_files_disagree: disagree(reward) };
+    return { ...rest, evidence, reward, components, ...(formula !== null && { formula }), status: "graded", error: null };
+  } catch (error) {
+    return { ...ungraded(rest, asAlidadeError(error, "grader_error")), components };
+  }
 }
 
 function ungraded(rest: VerdictFrame, { code, message }: AlidadeError): Verdict {

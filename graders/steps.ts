@@ -8,7 +8,7 @@ import { asAlidadeError } from "../errors.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Task } from "../schema/task.ts";
 import type { Grader } from "./grader.ts";
-import { rewardOf } from "./harbor/reward-files.ts";
+import { chosenReward } from "./harbor/reward-rule.ts";
 import { HarborSpec } from "./harbor.ts";
 import { weakestIsolation, weakestTier } from "./weakest-tier.ts";
 
@@ -94,7 +94,7 @@ export function stepsVerdict(spec: StepsSpec, verdicts: readonly Verdict[]): Ver
   const values = missing ? new Map<string, number>() : meansOf(counted);
   const ofSteps = named.map(({ name, verdict }) => [`step/${name}`, { value: verdict.reward, weight: 0 }] as const);
   return {
-    ...rewardAndStatus(values, missing),
+    ...(missing ? ungraded(missing) : rewardAndStatus(spec, counted, values)),
     components: Object.fromEntries([...[...values].map(([name, value]) => [name, { value, weight: 0 }] as const), ...ofSteps]),
     formula: formulaOf(
       spec.combine,
@@ -113,14 +113,21 @@ export function stepsVerdict(spec: StepsSpec, verdicts: readonly Verdict[]): Ver
 
 type NamedVerdict = { name: string; verdict: Verdict };
 
-function rewardAndStatus(values: Map<string, number>, missing: NamedVerdict | undefined): Pick<Verdict, "reward" | "status" | "error"> {
-  if (missing) {
-    const { status, error } = missing.verdict;
-    const message = `step ${missing.name}: ${error?.message ?? ""}`;
-    return { reward: null, status, error: { code: error?.code ?? status, message, status: null } };
-  }
+function ungraded({ name, verdict: { status, error } }: NamedVerdict): Pick<Verdict, "reward" | "status" | "error"> {
+  const message = `step ${name}: ${error?.message ?? ""}`;
+  return { reward: null, status, error: { code: error?.code ?? status, message, status: null } };
+}
+
+/** By a rule each step has its reward already. Without one it is Harbor's: a name's mean. */
+function rewardAndStatus(
+  { steps: all }: StepsSpec,
+  counted: readonly Verdict[],
+  values: Map<string, number>,
+): Pick<Verdict, "reward" | "status" | "error"> {
   try {
-    return { reward: rewardOf(values), status: "graded", error: null };
+    const hasRule = all.some(({ grader }) => grader.reward !== null);
+    const sum = counted.reduce((total, { reward }) => total + (reward ?? 0), 0);
+    return { reward: hasRule ? sum / counted.length : chosenReward(values, null).reward, status: "graded", error: null };
   } catch (error) {
     const { code, message } = asAlidadeError(error, "grader_error");
     return { reward: null, status: "grader_error", error: { code, message, status: null } };

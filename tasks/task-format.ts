@@ -1,6 +1,7 @@
 /** A form in which people keep tasks. A loader reads it into our Task; what it reads is untrusted. */
 import type { AlidadeError } from "../errors.ts";
 import type { Grader } from "../graders/grader.ts";
+import type { RewardRule } from "../graders/harbor/reward-rule.ts";
 import type { Task } from "../schema/task.ts";
 
 export const imageSources = ["pull", "build"] as const;
@@ -20,6 +21,8 @@ export type LoadOptions = {
   images?: (typeof imageSources)[number];
   /** Folder with bare clones (`owner/name.git`) that recipes build from; what is not there comes from https://github.com. */
   repositories?: string | null;
+  /** Which number of a Harbor verifier is the reward, where the task does not say so. */
+  harborReward?: RewardRule | null;
   /** Only these tasks are prepared (sources fetched, dependencies installed); all of them when absent. */
   only?: ReadonlySet<string>;
   /**

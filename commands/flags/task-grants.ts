@@ -1,5 +1,6 @@
 /** What an operator lets tasks have beyond their own files: variables of this host, and the public network. */
-import { Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
+import { parseRewardRule, type RewardRule } from "../../graders/harbor/reward-rule.ts";
 import { imageSources, type LoadOptions } from "../../tasks/task-format.ts";
 import { terminal } from "../terminal.ts";
 
@@ -9,7 +10,7 @@ export function taskEnvOption(): Option {
   );
 }
 
-export type ImageSourceFlags = Pick<LoadOptions, "images"> & { repositories?: string };
+export type ImageSourceFlags = Pick<LoadOptions, "images"> & { repositories?: string; harborReward?: RewardRule };
 
 export function imagesOption(): Option {
   const words =
@@ -21,15 +22,28 @@ export function repositoriesOption(): Option {
   return new Option("--repositories <folder>", "bare clones, owner/name.git, that images are built from; others come from github.com");
 }
 
+export function harborRewardOption(): Option {
+  const words =
+    "which number of a Harbor verifier is the reward where several are there and the task does not say so: mean, min, a name, or names with weights (quality=2,style=1)";
+  return new Option("--harbor-reward <rule>", words).argParser((text) => {
+    try {
+      return parseRewardRule(text);
+    } catch {
+      throw new InvalidArgumentError("give mean, min, a name, or names with weights, such as quality=2,style=1");
+    }
+  });
+}
+
 /** A variable that is not set stays unknown to tasks. */
 export function grantsOf(config: {
   task_env: readonly string[];
   allow_public_network?: boolean;
   images?: LoadOptions["images"];
   repositories?: string | null;
-}): Pick<LoadOptions, "env" | "allowPublic" | "images" | "repositories"> {
+  harbor_reward?: RewardRule | null;
+}): Pick<LoadOptions, "env" | "allowPublic" | "images" | "repositories" | "harborReward"> {
   const { env } = terminal();
   const given = config.task_env.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
-  const { images = "pull", repositories = null } = config;
-  return { env: Object.fromEntries(given), allowPublic: config.allow_public_network === true, images, repositories };
+  const { images = "pull", repositories = null, harbor_reward: harborReward = null } = config;
+  return { env: Object.fromEntries(given), allowPublic: config.allow_public_network === true, images, repositories, harborReward };
 }

@@ -35,6 +35,7 @@ export async function newRun(tasks: string[], flags: RunFlags): Promise<Started 
     task_env: flags.taskEnv,
     images: flags.images,
     repositories: flags.repositories && resolve(flags.repositories),
+    harbor_reward: flags.harborReward,
     warm: { sandboxes: flags.warm },
     disk: { images_gb: flags.imagesGb, keep_free_gb: flags.keepFreeGb },
     grading: flags.grading,

@@ -13,6 +13,7 @@ const ownKeys = [
   "task_formats",
   "images",
   "repositories",
+  "harbor_reward",
   "graders",
   "grader_servers",
   "grading",

@@ -7,9 +7,8 @@ export type Rewards = {
   file: "reward.json" | "reward.txt";
   /** By their names: true counts as 1, false as 0. */
   values: Map<string, number>;
-  reward: number;
-  /** Both files are there, and their rewards differ. Harbor and we take reward.json; older readers took reward.txt. */
-  disagree: boolean;
+  /** Both files are there, and the reward is another one than that of reward.txt. Harbor and we take reward.json; older readers took reward.txt. */
+  disagree(reward: number): boolean;
 };
 
 /** Two hundred numbers take a few kilobytes. */
@@ -25,8 +24,7 @@ export function readRewards(files: TreeFile[]): Rewards {
   const [file, found] = json ? (["reward.json", json] as const) : (["reward.txt", text] as const);
   if (!found) throw failure("the tests left neither /logs/verifier/reward.json nor /logs/verifier/reward.txt");
   const values = file === "reward.json" ? numbersOf(textOf(file, found)) : new Map([["reward", numberOf(textOf(file, found))]]);
-  const reward = rewardOf(values);
-  return { file, values, reward, disagree: json !== undefined && text !== undefined && disagrees(text, reward) };
+  return { file, values, disagree: (reward) => json !== undefined && text !== undefined && disagrees(text, reward) };
 }
 
 function textOf(file: string, { content }: TreeFile): string {
@@ -64,15 +62,6 @@ function toNumber(name: string, value: unknown): number {
   if (typeof value === "boolean") return Number(value);
   if (typeof value === "number" && Number.isFinite(value)) return value;
   throw failure(`${JSON.stringify(name).slice(0, 100)} of /logs/verifier/reward.json is no finite number`);
-}
-
-/** Harbor leaves it to a metric which of several rewards counts; here it is `reward`, or the only one. */
-export function rewardOf(values: Map<string, number>): number {
-  const [only] = values.values();
-  const reward = values.get("reward") ?? (values.size === 1 ? only : undefined);
-  if (reward !== undefined) return reward;
-  const names = [...values.keys()].slice(0, 10).join(", ") || "nothing";
-  throw failure(`/logs/verifier/reward.json has no "reward" but ${names}: write the one that counts as "reward"`);
 }
 
 function disagrees(text: TreeFile, reward: number): boolean {

@@ -1,6 +1,7 @@
 /** `task.toml` of Harbor 1.0 to 1.4, with its defaults, as published. What Harbor ignores is ignored here too, and said. */
 import { posix } from "node:path";
 import { z } from "zod";
+import { RewardRule } from "../../graders/harbor/reward-rule.ts";
 import { ImageName } from "../../schema/environment/image-name.ts";
 
 const seconds = z.number().positive().max(2_000_000);
@@ -121,6 +122,8 @@ export type StepConfig = z.infer<typeof StepConfig>;
 const OwnMetadata = z.strictObject({
   reward_range: z.tuple([z.number(), z.number()]).optional(),
   hold_back: z.boolean().default(true),
+  /** Which of the verifier's numbers is the reward. */
+  reward: RewardRule.optional(),
 });
 
 export const TaskConfig = z.strictObject({

@@ -34,7 +34,7 @@ function placesOf({ config }: FolderOrder, step: PlacedStep | null): WordPlace[]
 }
 
 export async function toVerifier(order: FolderOrder, step: PlacedStep | null): Promise<HarborSpec & Record<string, unknown>> {
-  const { config, source, file, host } = order;
+  const { config, source, file, host, options } = order;
   const places = placesOf(order, step);
   const separate = await separateVerifier(order, places);
   const [tests, step_tests] = separate?.ownsTests ? [null, null] : await testsOf(order, places);
@@ -48,6 +48,7 @@ export async function toVerifier(order: FolderOrder, step: PlacedStep | null): P
     env: Object.assign({}, ...fromTask.map(({ verifier, field }) => expandEnv(verifier.env, host, file, `${field}.env`))),
     user: userOf(testUser(places), separate?.source ?? source),
     hold_back: config.metadata.alidade.hold_back,
+    reward: config.metadata.alidade.reward ?? options.harborReward ?? null,
     verifier: separate && { environment: separate.environment, limits: separate.limits },
     artifacts: [
       { source: "/logs/artifacts", exclude: [] },

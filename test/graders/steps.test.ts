@@ -1,6 +1,7 @@
 /** What the verdicts on several steps come to: Harbor's own arithmetic. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { HarborSpec } from "../../graders/harbor.ts";
 import { isLastStep, stepsVerdict } from "../../graders/steps.ts";
 import type { Verdict } from "../../schema/rollout.ts";
 
@@ -24,8 +25,14 @@ const unmeasured: Verdict = {
 };
 
 type Spec = Parameters<typeof stepsVerdict>[0];
-const specOf = (combine: Spec["combine"], ...least: (Record<string, number> | null)[]): Spec =>
-  ({ kind: "steps", combine, steps: least.map((min_reward, index) => ({ name: "abc"[index], min_reward })) }) as unknown as Spec;
+const specOf = (combine: Spec["combine"], ...least: (Record<string, number> | null)[]): Spec => {
+  const grader = HarborSpec.parse({ kind: "harbor", tests: null });
+  return {
+    kind: "steps",
+    combine,
+    steps: least.map((min_reward, index) => ({ name: "abc"[index] ?? "", grader, grade_seconds: 1, min_reward })),
+  };
+};
 
 const rewards = ({ components }: Verdict) =>
   Object.fromEntries(Object.entries(components).flatMap(([name, { value }]) => (name.startsWith("step/") ? [] : [[name, value]])));
@@ -60,4 +67,11 @@ test("a step that the agent's own doing kept from its tests counts 0, and one th
     [none.reward, none.status, none.error?.code, none.error?.message],
     [null, "infra_error", "sandbox_died", "step b: it died"],
   );
+});
+
+test("where a rule chose each step's reward, the mean is over those, and a lost step counts 0", () => {
+  const spec = specOf("mean", null, null);
+  for (const step of spec.steps) step.grader.reward = { key: "quality" };
+  const verdict = stepsVerdict(spec, [{ ...graded({ quality: 0.5, style: 1 }), reward: 0.5 }, lost]);
+  assert.deepEqual([verdict.reward, verdict.status], [0.25, "graded"]);
 });

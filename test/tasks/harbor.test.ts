@@ -31,6 +31,16 @@ async function taskOf(files: Files, options: LoadOptions = {}): Promise<Task> {
 
 const withConfig = (toml: string): Files => ({ "task.toml": toml });
 
+test("which of several rewards counts is the task's word, else the operator's", async () => {
+  const ruleOf = async (toml: string, options: LoadOptions = {}) =>
+    HarborSpec.parse((await taskOf(withConfig(toml), options)).grader).reward;
+  assert.equal(await ruleOf(""), null);
+  assert.deepEqual(await ruleOf("", { harborReward: { key: "quality" } }), { key: "quality" });
+  assert.equal(await ruleOf('[metadata.alidade]\nreward = "min"\n', { harborReward: "mean" }), "min");
+  assert.deepEqual(await ruleOf("[metadata.alidade]\nreward = { weights = { a = 2, b = 1 } }\n"), { weights: { a: 2, b: 1 } });
+  await assert.rejects(ruleOf('[metadata.alidade]\nreward = "best"\n'), /metadata\.alidade\.reward: is "best"/);
+});
+
 const full = `schema_version = "1.3"
 source = "a-set"
 artifacts = ["/srv/out", { source = "logs/app.log", exclude = ["*.tmp"] }]

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { AlidadeError } from "../../../errors.ts";
 import type { TreeFile } from "../../../files/file-tree.ts";
 import { readRewards } from "../../../graders/harbor/reward-files.ts";
+import { chosenReward, parseRewardRule } from "../../../graders/harbor/reward-rule.ts";
 
 const filesOf = (contents: Record<string, string>): TreeFile[] =>
   Object.entries(contents).map(([path, text]) => ({ path, content: Buffer.from(text), mode: 0o644 }));
@@ -47,18 +48,58 @@ for (const [title, files, rewards] of recorded)
 
 test("two files that disagree are told, and the one number that there is counts as the reward", () => {
   const both = readRewards(filesOf({ "reward.json": '{"quality": 0.9}', "reward.txt": "1" }));
-  assert.deepEqual([both.reward, both.file, both.disagree], [0.9, "reward.json", true]);
-  assert.equal(readRewards(filesOf({ "reward.json": '{"reward": 1}', "reward.txt": "1.0" })).disagree, false);
+  const { reward } = chosenReward(both.values, null);
+  assert.deepEqual([reward, both.file, both.disagree(reward)], [0.9, "reward.json", true]);
+  assert.equal(readRewards(filesOf({ "reward.json": '{"reward": 1}', "reward.txt": "1.0" })).disagree(1), false);
+});
+
+const several = new Map([
+  ["quality", 0.5],
+  ["style", 0.25],
+  ["constructor", 0],
+]);
+
+for (const [rule, reward, formula] of [
+  ["mean", 0.25, "mean(quality, style, constructor)"],
+  ["min", 0, "min(quality, style, constructor)"],
+  [{ key: "style" }, 0.25, null],
+  [{ weights: { quality: 3, style: 1 } }, 0.4375, "(3 × quality + 1 × style) / 4"],
+] as const)
+  test(`of several numbers ${JSON.stringify(rule)} gives ${reward}`, () => {
+    assert.deepEqual(chosenReward(several, rule), { reward, formula });
+  });
+
+test("mean and min leave a number alone that is called reward, and a key or weights decide beside it", () => {
+  const named = new Map([...several, ["reward", 1]]);
+  for (const rule of [null, "mean", "min"] as const) assert.equal(chosenReward(named, rule).reward, 1);
+  assert.equal(chosenReward(named, { key: "style" }).reward, 0.25);
+  assert.equal(chosenReward(named, { weights: { quality: 1, reward: 1 } }).reward, 0.75);
+});
+
+for (const rule of [null, { key: "toString" }, { weights: { quality: 1, absent: 1 } }] as const)
+  test(`a reward that is not there is none, for ${JSON.stringify(rule)}`, () => {
+    assert.throws(() => chosenReward(several, rule), {
+      code: "grader_error",
+      message: /has no "(reward|toString|absent)" but quality, style, constructor/,
+    });
+  });
+
+test("a rule is written on a command line as mean, min, a name or names with weights", () => {
+  assert.deepEqual(["mean", "min", "quality", "a=2,b=0.5"].map(parseRewardRule), [
+    "mean",
+    "min",
+    { key: "quality" },
+    { weights: { a: 2, b: 0.5 } },
+  ]);
+  for (const text of ["", "a=", "a=0", "=1", "a=2,b"]) assert.throws(() => parseRewardRule(text), text);
 });
 
 for (const [title, files, said] of [
-  ["several rewards of which none is the reward", { "reward.json": '{"quality": 1, "style": 0}' }, /no "reward" but quality, style/],
   [
     "a flood of names",
     { "reward.json": JSON.stringify(Object.fromEntries(Array.from({ length: 300 }, (_, at) => [at, 1]))) },
     /more than 200/,
   ],
-  ["a name that every object has", { "reward.json": '{"constructor": 1, "toString": 1}' }, /no "reward" but constructor/],
 ] as const)
   test(`${title} is a grader's error that says what to do`, () => {
     const outcome = outcomeOf(files);

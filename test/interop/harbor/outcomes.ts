@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runGoldScript } from "../../../graders/gold.ts";
 import { readRewards } from "../../../graders/harbor/reward-files.ts";
+import { chosenReward } from "../../../graders/harbor/reward-rule.ts";
 import { whyOutside } from "../../../graders/rules/reward-range.ts";
 import { checkGrading } from "../../../graders/shared/check-grading.ts";
 import { withGrading } from "../../../graders/shared/place-to-grade.ts";
@@ -60,8 +61,8 @@ const plainTask = Task.parse({ task_id: "plain", instruction: "-", grader: { kin
 /** What we read out of the files that Harbor's verifier left. */
 function readHere({ logs }: HarborTrial): Rewards {
   try {
-    const { values, reward } = readRewards(logs);
-    return whyOutside(plainTask, reward) === null ? Object.fromEntries(values) : null;
+    const { values } = readRewards(logs);
+    return whyOutside(plainTask, chosenReward(values, null).reward) === null ? Object.fromEntries(values) : null;
   } catch {
     return null;
   }
