@@ -14,7 +14,7 @@ import { testFiles } from "./test-files.ts";
 const report = openReport();
 const memory = loadTests(report.input);
 const files = testFiles(process.argv.slice(2), report.input, memory);
-const toDo = filesWithTodo(files, memory);
+const toDo = filesWithTodo(files, report.input, memory);
 const isWhole = guardFramework();
 const listed = new Set(files);
 const path: string[] = [];

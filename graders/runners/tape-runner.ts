@@ -25,7 +25,7 @@ const tape = require("tape") as { createStream(options: { objectMode: true }): T
 
 const memory = loadTests(report.input);
 const files = testFiles(process.argv.slice(2), report.input, memory);
-const saysTodo = filesWithTodo(files, memory).size > 0;
+const saysTodo = filesWithTodo(files, report.input, memory).size > 0;
 const open = new Map<number, Open>();
 tape
   .createStream({ objectMode: true })
