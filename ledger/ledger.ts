@@ -42,6 +42,8 @@ export interface Ledger extends AsyncDisposable {
   set(id: string): Promise<SetState>;
   /** Those of a namespace; all where left out. */
   sets(namespace?: string): Promise<SetState[]>;
+  /** So many of them at most: those with open rollouts first, and the newest of each kind. `total`: of all of them. */
+  latestSets(most: number, namespace?: string): Promise<{ total: number; sets: SetState[] }>;
   /** What the set was made with. Throws `not_found`. */
   specOf(id: string): Promise<SetSpec>;
   /**
@@ -105,6 +107,9 @@ export interface Ledger extends AsyncDisposable {
   result(set: string, rollout: string): Promise<ResultRow | null>;
   /** Groups with all their rows by place, in the order in which they became whole; a cursor of these is not one of `results`. */
   wholeGroups(set: string, after: string | null, limit: number, gaps?: Gaps): Promise<WholeGroup[]>;
+  /** What a reader of all results of the set has added up, for the next one: its own words; null: nothing yet. */
+  tallyOf(set: string): Promise<string | null>;
+  keepTally(set: string, tally: string): Promise<void>;
   /**
    * A consumer's word on what it needs no more, which may expire (`expireResults`). With a step it says how far its training is.
    * Throws `not_found` (410) for a cursor that is before what is expired.

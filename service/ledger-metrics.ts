@@ -3,7 +3,8 @@ import type { EnginePlaces, NodeState, SetState } from "../ledger/index.ts";
 import { passReward, type ResultTally, type StepFigures, stepFigures } from "../rollouts/index.ts";
 import { gauge, type MetricFamily, type MetricSample } from "../wire/prometheus-text.ts";
 
-export type SetFigures = { state: SetState; tally: ResultTally; steps: readonly StepFigures[] };
+/** `counted`: results that the tally and the steps are made of. */
+export type SetFigures = { state: SetState; counted: number; tally: ResultTally; steps: readonly StepFigures[] };
 
 type SetMetric = Omit<MetricFamily, "samples"> & { of(figures: SetFigures): MetricSample[] };
 
@@ -66,7 +67,7 @@ const setMetrics: readonly SetMetric[] = [
   {
     name: "alidade_expired_rollouts",
     type: "gauge",
-    help: "Rollouts of a set whose results were removed; no figure made of rewards or tokens has them after a restart.",
+    help: "Rollouts of a set whose results were removed; figures made of rewards or tokens have those that were read before.",
     of: ({ state }) => one(state.expired?.rollouts ?? 0),
   },
   {
@@ -86,6 +87,12 @@ const setMetrics: readonly SetMetric[] = [
     type: "gauge",
     help: "How long the oldest rollout has been in this state; no line where there is none.",
     of: ({ state: { oldest } }) => each("state", { queued: seconds(oldest.queued_ms), running: seconds(oldest.running_ms) }),
+  },
+  {
+    name: "alidade_results_counted",
+    type: "gauge",
+    help: "Results of a set that its figures of rewards, groups, tokens and steps are made of; fewer than there are while more are read.",
+    of: ({ counted }) => one(counted),
   },
   {
     name: "alidade_rewards_total",

@@ -49,10 +49,11 @@ import { type PoolUser, PostgresDatabase, type Transaction } from "./postgres-da
 import { prepare } from "./prepare.ts";
 import { forget, keep, lookForResults, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
-import { cancel, drain, isOver, putSet, setNamed, setsToSettle, settleSome, stateOf, statesOf } from "./sets.ts";
+import { cancel, drain, isOver, latestSets, putSet, setNamed, setsToSettle, settleSome, stateOf, statesOf } from "./sets.ts";
 import { submit } from "./submit.ts";
 import { noteFenced, settled, superseded } from "./superseded.ts";
 import { lock, tryLock } from "./tables.ts";
+import { keepTally, tallyOf } from "./tallies.ts";
 
 /** Rollouts that end in one transaction: about 50 ms of the server. */
 const mostEndsAtOnce = 1_000;
@@ -150,6 +151,10 @@ export class PostgresLedger implements Ledger {
 
   specOf(id: string) {
     return this.#db.statements(async (db) => specOf(await setOf(db, id)));
+  }
+
+  latestSets(most: number, namespace?: string) {
+    return this.#db.statements((db) => latestSets(db, most, namespace));
   }
 
   sets(namespace?: string) {
@@ -320,6 +325,14 @@ export class PostgresLedger implements Ledger {
 
   wholeGroups(set: string, after: string | null, limit: number, gaps?: Gaps) {
     return this.#db.statements((db) => wholeGroups(db, set, { after, limit, gaps }));
+  }
+
+  tallyOf(set: string) {
+    return this.#db.statements((db) => tallyOf(db, set));
+  }
+
+  keepTally(set: string, tally: string) {
+    return this.#db.statements((db) => keepTally(db, set, tally));
   }
 
   /** A later step may admit groups. */

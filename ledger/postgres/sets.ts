@@ -93,6 +93,29 @@ export async function isOver(db: Transaction, id: string): Promise<boolean> {
   return more === undefined;
 }
 
+/** Sets with open rollouts are found one behind the other: those that are over may be many. */
+export async function latestSets(
+  db: Transaction,
+  most: number,
+  namespace: string | undefined,
+): Promise<{ total: number; sets: SetState[] }> {
+  const [where, ...values] = namespace === undefined ? ["true"] : ["namespace = $2", namespace];
+  const open = await db.all(
+    `WITH RECURSIVE open AS (
+       (SELECT set_id AS id FROM rollouts WHERE state <> 'done' ORDER BY set_id LIMIT 1)
+       UNION ALL SELECT (SELECT set_id FROM rollouts WHERE state <> 'done' AND set_id > open.id ORDER BY set_id LIMIT 1) FROM open WHERE id IS NOT NULL
+     ) SELECT sets.id FROM open JOIN sets ON sets.id = open.id WHERE ${where} ORDER BY created DESC, sets.id DESC LIMIT $1`,
+    most,
+    ...values,
+  );
+  const newest = await db.all(`SELECT id FROM sets WHERE ${where} ORDER BY created DESC, id DESC LIMIT $1`, most, ...values);
+  const all = await db.get(`SELECT count(*) AS n FROM sets WHERE $1::integer > 0 AND ${where}`, most, ...values);
+  const ids = [...new Set([...open, ...newest].map(({ id }) => String(id)))].slice(0, most);
+  const sets: SetState[] = [];
+  for (const id of ids) sets.push(await stateOf(db, id));
+  return { total: Number(all?.n), sets };
+}
+
 /** All where no namespace is given. */
 export async function statesOf(db: Transaction, namespace: string | undefined): Promise<SetState[]> {
   const states: SetState[] = [];

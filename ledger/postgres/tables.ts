@@ -48,6 +48,8 @@ CREATE TABLE sets (
   rollouts bigint NOT NULL DEFAULT 0, counted_xid bigint NOT NULL DEFAULT 0, UNIQUE (namespace, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX drained_sets ON sets (drained_xid) WHERE drained_xid IS NOT NULL;
+CREATE INDEX newest_sets ON sets (created, id);
+CREATE INDEX newest_of_namespace ON sets (namespace, created, id);
 CREATE TABLE namespaces (name text PRIMARY KEY, spec_chars bigint NOT NULL);
 CREATE TABLE groups (
   set_id text NOT NULL, key text NOT NULL, number integer NOT NULL, task text NOT NULL, task_id text NOT NULL, task_hash text NOT NULL,

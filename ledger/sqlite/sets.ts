@@ -55,6 +55,22 @@ export function setsOf(db: Database, namespace: string | undefined): string[] {
   return all.map(({ id }) => String(id));
 }
 
+/** Sets with open rollouts are found one behind the other: those that are over may be many. */
+export function latestSets(db: Database, most: number, namespace: string | undefined): { total: number; ids: string[] } {
+  const [where, ...values] = namespace === undefined ? ["true"] : ["namespace = ?", namespace];
+  const open = db.all(
+    `WITH RECURSIVE open AS (
+       SELECT (SELECT set_id FROM rollouts WHERE state <> 'done' ORDER BY set_id LIMIT 1) AS id
+       UNION ALL SELECT (SELECT set_id FROM rollouts WHERE state <> 'done' AND set_id > open.id ORDER BY set_id LIMIT 1) FROM open WHERE id IS NOT NULL
+     ) SELECT sets.id FROM open JOIN sets ON sets.id = open.id WHERE ${where} ORDER BY created DESC, sets.id DESC LIMIT ?`,
+    ...values,
+    most,
+  );
+  const newest = db.all(`SELECT id FROM sets WHERE ${where} ORDER BY created DESC, id DESC LIMIT ?`, ...values, most);
+  const ids = [...new Set([...open, ...newest].map(({ id }) => String(id)))].slice(0, most);
+  return { total: Number(db.get(`SELECT count(*) AS n FROM sets WHERE ${where}`, ...values)?.n), ids };
+}
+
 export function stateOf(db: Database, id: string, now: number): SetState {
   const set = setOf(db, id);
   const kept = db.all("SELECT what, name, n FROM counts WHERE set_id = ? AND n > 0", id);

@@ -37,10 +37,11 @@ import { expireResults, removals, removed } from "./expire-results.ts";
 import { controlOf, fact } from "./facts.ts";
 import { forget, keep, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
-import { cancel, drain, isOver, putSet, setNamed, setsOf, stateOf } from "./sets.ts";
+import { cancel, drain, isOver, latestSets, putSet, setNamed, setsOf, stateOf } from "./sets.ts";
 import { submit } from "./submit.ts";
 import { settled, superseded } from "./superseded.ts";
 import { tables } from "./tables.ts";
+import { keepTally, tallyOf } from "./tallies.ts";
 import { settleSome } from "./whole-groups.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
@@ -120,6 +121,13 @@ export class SqliteLedger implements Ledger {
 
   async sets(namespace?: string) {
     return this.#read(() => setsOf(this.#db, namespace).map((id) => stateOf(this.#db, id, this.#now())));
+  }
+
+  async latestSets(most: number, namespace?: string) {
+    return this.#read(() => {
+      const { total, ids } = latestSets(this.#db, most, namespace);
+      return { total, sets: ids.map((id) => stateOf(this.#db, id, this.#now())) };
+    });
   }
 
   async submit(set: string, parts: GroupPart[]) {
@@ -248,6 +256,14 @@ export class SqliteLedger implements Ledger {
 
   async wholeGroups(set: string, after: string | null, limit: number, gaps?: Gaps) {
     return this.#read(() => wholeGroups(this.#db, set, after, limit, gaps));
+  }
+
+  async tallyOf(set: string) {
+    return this.#read(() => tallyOf(this.#db, set));
+  }
+
+  async keepTally(set: string, tally: string) {
+    this.#db.transaction(() => keepTally(this.#db, set, tally));
   }
 
   async keep(consumer: string, set: string, place: KeptPlace) {

@@ -12,6 +12,8 @@ CREATE TABLE IF NOT EXISTS sets (
   expired_rollouts INTEGER NOT NULL DEFAULT 0, expired_groups INTEGER NOT NULL DEFAULT 0,
   whole_groups INTEGER NOT NULL DEFAULT 0, UNIQUE (namespace, key)
 ) STRICT;
+CREATE INDEX IF NOT EXISTS newest_sets ON sets (created, id);
+CREATE INDEX IF NOT EXISTS newest_of_namespace ON sets (namespace, created, id);
 CREATE TABLE IF NOT EXISTS namespaces (name TEXT PRIMARY KEY, spec_chars INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS groups (
   set_id TEXT NOT NULL REFERENCES sets, key TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL, task_id TEXT NOT NULL,

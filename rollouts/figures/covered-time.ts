@@ -5,8 +5,14 @@ export type CoveredSpan = { from: number; to: number };
 
 export class CoveredTime {
   /** Both in order: spans that neither meet nor touch. */
-  readonly #from: number[] = [];
-  readonly #to: number[] = [];
+  readonly #from: number[];
+  readonly #to: number[];
+
+  /** `spans`: what another one had. */
+  constructor(spans: readonly CoveredSpan[] = []) {
+    this.#from = spans.map(({ from }) => from);
+    this.#to = spans.map(({ to }) => to);
+  }
 
   add(from: number, to: number): void {
     const first = countBelow(this.#to, (end) => end < from);

@@ -1,10 +1,23 @@
 /** When engines had calls of each policy step, from what each result says of it. */
+import { z } from "zod";
 import type { EngineSpans } from "../../ledger/index.ts";
-import { CoveredTime } from "./covered-time.ts";
+import { type CoveredSpan, CoveredTime } from "./covered-time.ts";
 import { toSpans } from "./engine-spans.ts";
 
 /** Milliseconds in which engines had a call of the step, and in which they could have had one. */
-export type EngineTime = { busy_ms: number; engine_ms: number };
+const EngineTime = z.strictObject({ busy_ms: z.number(), engine_ms: z.number() });
+export type EngineTime = z.infer<typeof EngineTime>;
+
+/** All that is known, for a later process. `spans`: by turns beginning and end, in Unix milliseconds. */
+export const KeptTimes = z.array(
+  z.strictObject({
+    step: z.number().int(),
+    is_unknown: z.boolean(),
+    sum: EngineTime.nullable(),
+    engines: z.array(z.strictObject({ engine: z.string(), spans: z.array(z.number()) })),
+  }),
+);
+export type KeptTimes = z.infer<typeof KeptTimes>;
 
 /** `sum`: what it came to when its spans were given up; null while they are kept. */
 type StepTimes = { engines: Map<string, CoveredTime>; sum: EngineTime | null; isUnknown: boolean };
@@ -17,8 +30,22 @@ export class EngineTimes {
   #spans = 0;
 
   /** `most`: spans that are kept. Beyond them the oldest step keeps its sum alone, and is unknown where more comes of it. */
-  constructor(most: number) {
+  constructor(most: number, kept: KeptTimes = []) {
     this.#most = most;
+    for (const { step, is_unknown, sum, engines } of kept) {
+      const known = engines.map(({ engine, spans }) => [engine, new CoveredTime(pairsOf(spans))] as const);
+      this.#steps.set(step, { engines: new Map(known), sum, isUnknown: is_unknown });
+      for (const [, { size }] of known) this.#spans += size;
+    }
+  }
+
+  toKept(): KeptTimes {
+    return [...this.#steps].map(([step, { engines, sum, isUnknown }]) => ({
+      step,
+      is_unknown: isUnknown,
+      sum,
+      engines: [...engines].map(([engine, { spans }]) => ({ engine, spans: spans.flatMap(({ from, to }) => [from, to]) })),
+    }));
   }
 
   add(all: EngineSpans): void {
@@ -63,6 +90,10 @@ export class EngineTimes {
     for (const { size } of oldest.engines.values()) this.#spans -= size;
     oldest.engines.clear();
   }
+}
+
+function pairsOf(times: readonly number[]): CoveredSpan[] {
+  return Array.from({ length: times.length / 2 }, (_, at) => ({ from: times[at * 2] ?? 0, to: times[at * 2 + 1] ?? 0 }));
 }
 
 function sumOf({ engines }: StepTimes): EngineTime {

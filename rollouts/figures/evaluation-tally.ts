@@ -1,6 +1,7 @@
 /** What the results of an evaluation set come to: mean reward and pass@k by task, and what they were sampled with. */
+import { z } from "zod";
 import type { ResultRow } from "../../ledger/index.ts";
-import { nameOfPolicy, type Policy } from "../../schema/policy.ts";
+import { nameOfPolicy, Policy } from "../../schema/policy.ts";
 import { type RewardOfTask, type Statistics, statisticsOf } from "./statistics.ts";
 
 type EvaluatedRow = Pick<ResultRow, "task_hash" | "reward" | "error" | "mask_reason" | "policies">;
@@ -14,10 +15,29 @@ export type Evaluation = Statistics & {
   policies: (Policy & { results: number })[];
 };
 
+/** All that is known, for a later process. */
+export const KeptEvaluation = z.strictObject({
+  rewards: z.array(z.strictObject({ task_id: z.string().nullable(), reward: z.number().nullable() })),
+  unmeasured: z.array(z.strictObject({ code: z.string(), results: z.number() })),
+  policies: z.array(Policy.extend({ results: z.number() })),
+});
+export type KeptEvaluation = z.infer<typeof KeptEvaluation>;
+
 export class EvaluationTally {
-  readonly #rewards: RewardOfTask[] = [];
-  readonly #unmeasured = new Map<string, number>();
-  readonly #policies = new Map<string, Policy & { results: number }>();
+  readonly #rewards: RewardOfTask[];
+  readonly #unmeasured: Map<string, number>;
+  readonly #policies: Map<string, Policy & { results: number }>;
+
+  constructor({ rewards, unmeasured, policies }: KeptEvaluation = { rewards: [], unmeasured: [], policies: [] }) {
+    this.#rewards = rewards;
+    this.#unmeasured = new Map(unmeasured.map(({ code, results }) => [code, results]));
+    this.#policies = new Map(policies.map((one) => [nameOfPolicy(one), one]));
+  }
+
+  toKept(): KeptEvaluation {
+    const unmeasured = [...this.#unmeasured].map(([code, results]) => ({ code, results }));
+    return { rewards: this.#rewards, unmeasured, policies: [...this.#policies.values()] };
+  }
 
   add({ task_hash, reward, error, mask_reason, policies }: EvaluatedRow): void {
     // The hash is of the whole task: two tasks of one name are two.

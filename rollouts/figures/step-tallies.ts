@@ -1,7 +1,8 @@
 /** Results by the policy step that sampled them, and all of them together. */
-import { type EngineTime, EngineTimes } from "./engine-times.ts";
+import { z } from "zod";
+import { type EngineTime, EngineTimes, KeptTimes } from "./engine-times.ts";
 import { figuresOf, type StepFigures, toFigure } from "./step-figures.ts";
-import { addGroup, addRow, emptyTally, passReward, type ResultTally, type TalliedRow } from "./tally.ts";
+import { addGroup, addRow, emptyTally, passReward, ResultTally, type TalliedRow } from "./tally.ts";
 
 /** Data sources are the users' own words: so many are kept apart in a step. */
 const mostSources = 100;
@@ -12,14 +13,48 @@ const mostSpansKept = 50_000;
 type SourceRewards = { passed: number; measured: number };
 type StepTally = { tally: ResultTally; sources: Map<string | null, SourceRewards>; leftOut: number };
 
+/** All that is known, for a later process. */
+export const KeptSteps = z.strictObject({
+  total: ResultTally,
+  steps: z.array(
+    z.strictObject({
+      step: z.number().int().nullable(),
+      tally: ResultTally,
+      sources: z.array(z.strictObject({ data_source: z.string().nullable(), passed: z.number(), measured: z.number() })),
+      left_out: z.number(),
+    }),
+  ),
+  times: KeptTimes,
+});
+export type KeptSteps = z.infer<typeof KeptSteps>;
+
 export class StepTallies {
-  readonly total: ResultTally = emptyTally();
+  readonly total: ResultTally;
   readonly #steps = new Map<number | null, StepTally>();
   readonly #times: EngineTimes;
 
   /** `mostSpans`: spans of calls at engines that are kept, so that further results add up with them. */
-  constructor(mostSpans = mostSpansKept) {
-    this.#times = new EngineTimes(mostSpans);
+  constructor(mostSpans = mostSpansKept, kept: KeptSteps | null = null) {
+    this.#times = new EngineTimes(mostSpans, kept?.times);
+    this.total = kept?.total ?? emptyTally();
+    for (const { step, tally, sources, left_out } of kept?.steps ?? []) {
+      const known = sources.map(({ data_source, ...rewards }) => [data_source, rewards] as const);
+      this.#steps.set(step, { tally, sources: new Map(known), leftOut: left_out });
+    }
+  }
+
+  static of(kept: KeptSteps): StepTallies {
+    return new StepTallies(mostSpansKept, kept);
+  }
+
+  toKept(): KeptSteps {
+    const steps = [...this.#steps].map(([step, { tally, sources, leftOut }]) => ({
+      step,
+      tally,
+      sources: [...sources].map(([data_source, rewards]) => ({ data_source, ...rewards })),
+      left_out: leftOut,
+    }));
+    return { total: this.total, steps, times: this.#times.toKept() };
   }
 
   addRow(row: TalliedRow): void {

@@ -1,4 +1,5 @@
 /** What results add up to. The service folds the rows of its ledger with it, and `alidade stats --figures` those of a run. */
+import { z } from "zod";
 import type { ResultRow } from "../../ledger/index.ts";
 
 const counts = [
@@ -31,7 +32,8 @@ const counts = [
   "cached_tokens",
 ] as const;
 
-export type ResultTally = Record<(typeof counts)[number], number>;
+export const ResultTally = z.record(z.enum(counts), z.number());
+export type ResultTally = z.infer<typeof ResultTally>;
 
 export type TalliedRow = Pick<
   ResultRow,

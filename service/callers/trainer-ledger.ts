@@ -57,6 +57,11 @@ export class TrainerLedger {
     return this.#ledger.sets(this.#namespace ?? undefined);
   }
 
+  /** So many of those that it sees, as `Ledger` says. */
+  latestSets(most: number) {
+    return this.#ledger.latestSets(most, this.#namespace ?? undefined);
+  }
+
   /** Those that it makes. */
   ownSets() {
     return this.#ledger.sets(this.namespace);

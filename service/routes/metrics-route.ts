@@ -1,6 +1,6 @@
 /** The route that a Prometheus reads. */
 import { SharedWork } from "../../host/shared-work.ts";
-import type { Ledger, SetState } from "../../ledger/index.ts";
+import type { Ledger } from "../../ledger/index.ts";
 import { engineMetrics } from "../../proxy/control/engine-metrics.ts";
 import type { Histogram } from "../../wire/histogram.ts";
 import { prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
@@ -15,6 +15,12 @@ const latestSteps = 3;
 
 /** About 25 series each, and those of its latest steps. A trainer that makes a set a step would fill its monitor's memory with sets that are over. */
 const mostSets = 100;
+
+/**
+ * Results that one scrape reads, half a second's. Each is read once; where more are new, as for the first scrape of an old ledger, the
+ * next ones go on, and `alidade_results_counted` says how far they are.
+ */
+const mostRead = 10_000;
 
 export function metricsRoute({ ledger, engines, families }: ServiceParts, tallies: SetTallies, lag: Histogram): ServiceRoute {
   /** Those that see the same sets share one look. */
@@ -43,20 +49,13 @@ export function metricsRoute({ ledger, engines, families }: ServiceParts, tallie
 }
 
 async function ofLedger(ledger: Ledger, caller: Caller, tallies: SetTallies, signal: AbortSignal) {
-  const sets = await caller.ledger.sets();
+  const { total, sets } = await caller.ledger.latestSets(mostSets);
   const shown: SetFigures[] = [];
-  for (const state of shownOf(sets)) {
-    const { steps } = await tallies.of(state.set_id, signal);
-    shown.push({ state, tally: steps.total, steps: steps.latest(latestSteps) });
+  let left = mostRead;
+  for (const state of sets) {
+    const { tallies: found, read } = await tallies.soFar(state.set_id, left, signal);
+    left -= read;
+    shown.push({ state, counted: found.counted, tally: found.steps.total, steps: found.steps.latest(latestSteps) });
   }
-  return ledgerMetrics(shown, sets.length, await ledger.nodes());
-}
-
-/** Those with open rollouts first, and the newest of each kind. */
-function shownOf(sets: readonly SetState[]): SetState[] {
-  const isOver = ({ rollouts }: SetState): number => Number(rollouts.queued + rollouts.running === 0);
-  return sets
-    .toReversed()
-    .toSorted((one, other) => isOver(one) - isOver(other))
-    .slice(0, mostSets);
+  return ledgerMetrics(shown, total, await ledger.nodes());
 }

@@ -82,6 +82,23 @@ for (const { name, needs, searches, place } of drivers) {
     assert.deepEqual((await listed()).sort(), [set, one.set_id, other.set_id].sort());
   });
 
+  test(`${name}: the latest sets are those with open rollouts, and then the newest`, async (t) => {
+    const { ledger, set, lease } = await fresh(t, { samples: 1 });
+    const made: string[] = [set];
+    for (const key of ["one", "two", "three"]) made.push((await ledger.putSet(key, spec({ samples: 1 }), "team")).set_id);
+    for (const at of [0, 1]) await ledger.submit(made[at] as string, [part("a")]);
+    const latest = async (most: number, namespace?: string) => {
+      const { total, sets } = await ledger.latestSets(most, namespace);
+      return [total, ...sets.map(({ set_id }) => made.indexOf(set_id))];
+    };
+    assert.deepEqual([(await latest(1))[0], (await latest(3, "team")).slice(0, 2)], [4, [3, 1]]);
+    assert.deepEqual((await latest(9)).slice(0, 3).sort(), [0, 1, 4]);
+    assert.deepEqual((await latest(9)).length, 5);
+    assert.deepEqual([await latest(9, ""), await latest(9, "none")], [[1, 0], [0]]);
+    for (const claim of await ledger.claim(lease, 9)) await ledger.finish(claim, attemptResult());
+    assert.deepEqual(new Set((await latest(9, "team")).slice(1)), new Set([1, 2, 3]));
+  });
+
   test(`${name}: a set's labels have a bound, and so have those of all sets of a namespace`, async (t) => {
     const { at, ledger } = await fresh(t);
     const words = (count: number) => ({

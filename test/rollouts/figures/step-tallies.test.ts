@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import type { AttemptFigures } from "../../../ledger/index.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
-import { attemptFigures, StepTallies, stepFigures, type TalliedRow } from "../../../rollouts/index.ts";
+import { attemptFigures, KeptSteps, StepTallies, stepFigures, type TalliedRow } from "../../../rollouts/index.ts";
 import { attemptResult } from "../../fakes/records/attempt-result.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
@@ -84,4 +84,18 @@ test("an attempt's figures are counted from its trajectory", () => {
 test("docs/figures.md has each figure as it is defined", async () => {
   const page = await readFile(new URL("../../../docs/figures.md", import.meta.url), "utf8");
   for (const { name, what } of stepFigures) assert.ok(page.includes(`| \`${name}\` | ${what} |`), name);
+});
+
+test("what is kept of tallies goes on as they would have", () => {
+  const spans = (step: number, from: number) =>
+    figures({ data_source: `s${step}`, engine_spans: [{ engine: "e", step, times: [from, 10] }] });
+  const rows = [1, 2, 2, 3].map((step, at) => row(step, { reward: at % 2, figures: spans(step, 100 * at) }));
+  const [whole, first] = [new StepTallies(3), new StepTallies(3)];
+  for (const one of rows.slice(0, 2)) for (const tallies of [whole, first]) tallies.addRow(one);
+  for (const tallies of [whole, first]) tallies.addGroup(rows.slice(0, 2));
+  const then = new StepTallies(3, KeptSteps.parse(JSON.parse(JSON.stringify(first.toKept()))));
+  for (const one of [...rows.slice(2), row(null, { figures: figures({ engine_spans: null }) })])
+    for (const tallies of [whole, then]) tallies.addRow(one);
+  assert.deepEqual(then.latest(9), whole.latest(9));
+  assert.deepEqual(then.total, whole.total);
 });
