@@ -83,7 +83,11 @@ const defects: [string, string, SandboxBackend][] = [
       exec: (argv, options) => sandbox.exec(argv, { ...options, env: { NODE_TEST_CONTEXT: "x", ...options?.env } }),
     })),
   ],
-  ["facts of another backend", "its facts name", brokenBy((sandbox) => ({ facts: { ...sandbox.facts, backend: "docker" } }))],
+  [
+    "an isolation that its facts do not say",
+    "its facts name",
+    brokenBy((sandbox) => ({ facts: { ...sandbox.facts, isolation: "container" } })),
+  ],
   [
     "a signal that is ignored",
     "its signal fires",
