@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { enginesOf } from "../../commands/flags/engine-flags.ts";
+import { openEngines } from "../../commands/open-engine.ts";
 import { Config, sessionOptionsOf } from "../../config.ts";
 import { loadConfig, scalarPaths } from "../../load-config.ts";
 import { SessionOptions } from "../../schema/session-spec.ts";
@@ -69,6 +70,20 @@ test("what the environment or a file says of the one engine's kind and key holds
     ["llama-cpp", undefined],
     ["sglang", undefined],
   ]);
+});
+
+test("what is done about lost answers holds for each engine that says nothing else, and reaches the proxy", async () => {
+  const file = join(scratch, "lost.yaml");
+  const list = "[{ name: a, url: http://127.0.0.1:1 }, { name: b, url: http://127.0.0.1:2, resample_lost: false }]";
+  await writeFile(file, `engine: { resample_lost: true }\nengines: ${list}\n`);
+  await using opened = await openEngines(await loadConfig({ env: {}, file }), AbortSignal.timeout(20_000));
+  assert.deepEqual(
+    opened.engines.map(({ name, resampleLost }) => [name, resampleLost]),
+    [
+      ["a", true],
+      ["b", false],
+    ],
+  );
 });
 
 test("a variable of ours that nothing reads is named, with the one that was perhaps meant, and is no error", async () => {
