@@ -6,6 +6,7 @@
  *     rollouts.jsonl      a line at every change of a rollout; the last one of (rollout_id, attempt) counts
  *     trajectories.jsonl  one line an attempt that is over
  *     blobs/              what each agent changed, a tarball by content hash
+ *     deaths/             of processes that died at work here (host/deaths/); none after an orderly end
  *
  * A trajectory is written before the line that says its rollout is done, so a crash between the two leaves a
  * trajectory too many, never one too few; resume takes such orphans out. A line that cannot be read costs its own record:

@@ -20,6 +20,7 @@ export const heavy: readonly string[] = [
   "test/e2e/killed.test.ts",
   "test/e2e/nodes.test.ts",
   "test/e2e/siblings.test.ts",
+  "test/e2e/strays.test.ts",
   "test/e2e/train-online.test.ts",
   "test/graders/tests.test.ts",
   "test/package.test.ts",

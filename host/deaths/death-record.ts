@@ -9,7 +9,7 @@
  * outside (kill -9, the kernel, the power), and is no work's own doing.
  */
 import { randomUUID } from "node:crypto";
-import { appendFileSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -121,6 +121,9 @@ export class DeathRecord implements Disposable {
   [Symbol.dispose](): void {
     this.#mark[Symbol.dispose]();
     rmSync(join(this.#folder, "running.json"), { force: true });
+    try {
+      rmdirSync(this.#folder);
+    } catch {} // There was a death or a crash, which stays on record.
   }
 
   #add(entry: z.infer<typeof Entry>): void {

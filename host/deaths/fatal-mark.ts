@@ -41,7 +41,8 @@ export async function openFatalMark(folder: string): Promise<Disposable> {
       child.off("exit", stopReports);
       stopReports();
       closeSync(own);
-      rmSync(path, { force: true });
+      // A thread may have left a mark without an end of the process.
+      for (const name of [pipeName, markName]) rmSync(join(folder, name), { force: true });
     },
   };
 }
