@@ -158,7 +158,9 @@ for (const [way, backend, needed] of ways) {
         return workEvidence(await takeWork(sandbox, task, delivered, kept.folder, signal), task).added;
       };
       const [hostile, sibling] = await Promise.allSettled([take(script), take("echo mine > mine")]);
-      assert.equal((hostile as PromiseRejectedResult).reason?.code, code);
+      // Where the layer has no limit of its own, what watches it sees the hole before.
+      const codes = script.includes("truncate") ? [code, "sandbox_disk_full"] : [code];
+      assert.ok(codes.includes((hostile as PromiseRejectedResult).reason?.code), String((hostile as PromiseRejectedResult).reason));
       assert.deepEqual((sibling as PromiseFulfilledResult<string[]>).value, ["mine"]);
       assert.deepEqual(await stray(), []);
     });
