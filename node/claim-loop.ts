@@ -218,6 +218,10 @@ export class ClaimLoop {
     const { claim } = one;
     const stopped = one.stop.signal;
     const end = await this.#inTurn(one, signal);
+    if (end === null) {
+      await this.#written(() => ledger.release(claim, null));
+      return;
+    }
     if (stopped.aborted) return;
     this.#noteEnd(end.broken, claim);
     if (this.#signal.aborted && end.broken === "cancelled") {
@@ -233,16 +237,17 @@ export class ClaimLoop {
       this.#node.note(`${claim.rollout_id}: attempt ${claim.attempt} is over or was replaced meanwhile, its result is left out`);
   }
 
-  /** Suspects run one at a time, beside all others. */
-  async #inTurn(one: ClaimedAttempt, signal: AbortSignal): Promise<MadeAttempt> {
+  /** Suspects run one at a time, beside all others. null: the node drains before its turn has come. */
+  async #inTurn(one: ClaimedAttempt, signal: AbortSignal): Promise<MadeAttempt | null> {
     const { suspects, attempt } = this.#node;
     const { claim, slot } = one;
     if (!suspects?.isSuspect(claim.rollout_id)) return attempt(claim, signal, slot);
     one.isWaiting = true;
     this.#ended.add(); // others may be claimed for its slot
-    // An attempt whose signal has fired ends at once.
-    const leave = await suspects.alone.enter(signal).catch(() => () => undefined);
+    const leave = await suspects.alone.enter(AbortSignal.any([signal, this.#drained])).catch(() => null);
     one.isWaiting = false;
+    // An attempt whose own signal has fired ends at once.
+    if (leave === null) return signal.aborted ? attempt(claim, signal, slot) : null;
     try {
       return await attempt(claim, signal, slot);
     } finally {

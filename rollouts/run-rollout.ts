@@ -121,13 +121,17 @@ const strayGraceMs = 10_000;
 function inLine<T>(line: Limiter, waiting: AbortSignal, { stray }: Attempting, step: () => Promise<T>): Promise<T> {
   return line.run(waiting, async () => {
     const late = new AbortController();
-    const stop = (): void => void setTimeout(() => late.abort(stray.reason), strayGraceMs).unref();
+    let timer: NodeJS.Timeout | undefined;
+    const stop = (): void => {
+      timer = setTimeout(() => late.abort(stray.reason), strayGraceMs);
+    };
     stray.addEventListener("abort", stop, { once: true });
     const work = step();
     try {
       return await untilAborted(work, late.signal);
     } finally {
       stray.removeEventListener("abort", stop);
+      clearTimeout(timer);
       // What it makes after all has no other owner.
       if (late.signal.aborted) work.then(release).catch(() => undefined);
     }

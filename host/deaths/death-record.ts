@@ -40,6 +40,7 @@ const Entry = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("death"),
     at: z.string(),
+    life: z.string(),
     by: z.enum(["crash", "kill"]),
     culprit: z.string().nullable(),
     why: z.string(),
@@ -57,7 +58,6 @@ export class DeathRecord implements Disposable {
   /** The death that was found; null after an orderly end. */
   readonly found: Death | null;
   readonly #entries: z.infer<typeof Entry>[];
-
   readonly #mark: Disposable;
 
   private constructor(folder: string, entries: z.infer<typeof Entry>[], found: Death | null, mark: Disposable) {
@@ -72,9 +72,11 @@ export class DeathRecord implements Disposable {
     const own = join(folder, "deaths");
     mkdirSync(own, { recursive: true, mode: 0o700 });
     const entries = await linesOf(join(own, "deaths.jsonl"), (value) => Entry.parse(value));
-    const found = await deathIn(own);
-    const record = new DeathRecord(own, entries, found, await openFatalMark(own));
-    if (found !== null) record.#add({ type: "death", at: new Date().toISOString(), ...found });
+    const last = await deathIn(own);
+    // On a full disk the file of what ran stays, and is found once more.
+    const isNew = last !== null && !entries.some((entry) => entry.type === "death" && entry.life === last.life);
+    const record = new DeathRecord(own, entries, isNew ? last : null, await openFatalMark(own));
+    if (isNew) record.#add({ type: "death", at: new Date().toISOString(), ...last });
     record.#write();
     return record;
   }
@@ -109,7 +111,8 @@ export class DeathRecord implements Disposable {
     this.#crashes.set(name, count);
     if (count > mostCrashesOfOne && !ended) return;
     const { message, stack = "" } = error instanceof Error ? error : new Error(String(error));
-    const crash = { at: new Date().toISOString(), life: this.#life, name, ended, message, stack: stack.slice(0, mostStack) };
+    const what = { message: message.slice(0, mostStack), stack: stack.slice(0, mostStack) };
+    const crash = { at: new Date().toISOString(), life: this.#life, name, ended, ...what };
     try {
       if ((statSync(this.crashFile, { throwIfNoEntry: false })?.size ?? 0) > mostCrashBytes)
         renameSync(this.crashFile, `${this.crashFile}.old`);
@@ -128,7 +131,9 @@ export class DeathRecord implements Disposable {
 
   #add(entry: z.infer<typeof Entry>): void {
     this.#entries.push(entry);
-    appendFileSync(join(this.#folder, "deaths.jsonl"), `${JSON.stringify(entry)}\n`, privateFile);
+    try {
+      appendFileSync(join(this.#folder, "deaths.jsonl"), `${JSON.stringify(entry)}\n`, privateFile);
+    } catch {} // A full disk: this process knows it, and what comes next waits for space.
   }
 
   /** Synchronous, for nothing may begin before it is written down; ten microseconds to the page cache, which outlives the process. */
@@ -143,7 +148,7 @@ export class DeathRecord implements Disposable {
 }
 
 /** null: the last process ended in order, or none was there, or nothing ran. */
-async function deathIn(folder: string): Promise<Death | null> {
+async function deathIn(folder: string): Promise<(Death & { life: string }) | null> {
   const fatal = await takeFatalMark(folder);
   const text = await readFile(join(folder, "running.json"), "utf8").catch(() => null);
   const last = text === null ? undefined : Running.safeParse(tryJson(text)).data;
@@ -151,9 +156,10 @@ async function deathIn(folder: string): Promise<Death | null> {
   const crashes = await linesOf(join(folder, "crashes.jsonl"), (value) => Crash.parse(value));
   const end = crashes.findLast(({ life, ended }) => ended && life === last.life);
   const { running } = last;
-  if (end !== undefined) return { by: "crash", culprit: end.name && nameOf(end.name), why: end.message.slice(0, mostWhy), running };
-  if (fatal !== null) return { by: "crash", culprit: null, why: fatal, running };
-  return { by: "kill", culprit: null, why: "it was killed, or the machine went down", running };
+  const found = { life: last.life, running };
+  if (end !== undefined) return { ...found, by: "crash", culprit: end.name && nameOf(end.name), why: end.message.slice(0, mostWhy) };
+  if (fatal !== null) return { ...found, by: "crash", culprit: null, why: fatal };
+  return { ...found, by: "kill", culprit: null, why: "it was killed, or the machine went down" };
 }
 
 /** A line that was torn by a death is left out. */

@@ -13,7 +13,7 @@ import { writeSync } from "node:fs";
 import { messageOf } from "../../errors.ts";
 import { Limiter } from "../limiter.ts";
 import { DeathRecord } from "./death-record.ts";
-import type { Death } from "./judge-deaths.ts";
+import { type Death, nameOf } from "./judge-deaths.ts";
 
 type Work = { guard: LastGuard; attempt: string; fail: (error: unknown) => void };
 
@@ -94,7 +94,7 @@ export class LastGuard implements AsyncDisposable {
   }
 
   #deathText({ by, why, running: ran }: Death): string {
-    const suspects = ran.filter((attempt) => this.isSuspect(attempt.slice(0, attempt.lastIndexOf("#")))).length;
+    const suspects = ran.filter((attempt) => this.isSuspect(nameOf(attempt))).length;
     const what = suspects > 0 ? `; its ${suspects} suspects run one at a time now` : "";
     return `the process before ended ${by === "kill" ? "from outside" : "by a crash"} while ${ran.length} rollouts ran: ${why}${what}`;
   }
