@@ -7,7 +7,7 @@ import type { Harness } from "./harness.ts";
 import { asText, checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, type Setting, type SettingContext } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting, type SettingContext } from "./settings.ts";
 
 const packageName = "@anthropic-ai/claude-code";
 const version = "2.1.329";
@@ -96,15 +96,7 @@ const addresses: Setting[] = [
 
 const settings: Setting[] = [
   ...addresses,
-  {
-    place: "env",
-    key: "HOME",
-    value: ({ home }) => home,
-    says: "the rollout's home",
-    about: "run",
-    why: "each rollout has its own",
-    only: "run",
-  },
+  ownHome,
   { place: "argv", key: "--print", value: true, about: "run", why: "without a terminal", only: "run" },
   { place: "argv", key: "--output-format", value: "json", about: "run", why: "its last line says how it ended", only: "run" },
   {

@@ -6,7 +6,7 @@ import type { Harness, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, type Setting } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting } from "./settings.ts";
 
 const packageName = "@openai/codex";
 const version = "0.169.0";
@@ -24,15 +24,7 @@ const provider = (key: string, value: Setting["value"], why: string, says?: stri
 const off = (key: string, why: string): Setting => ({ place: config, key, value: false, about: "agent", why, only: "run" });
 
 const settings: Setting[] = [
-  {
-    place: "env",
-    key: "HOME",
-    value: ({ home }) => home,
-    says: "the rollout's home",
-    about: "run",
-    why: "each rollout has its own",
-    only: "run",
-  },
+  ownHome,
   {
     place: "env",
     key: "CODEX_HOME",

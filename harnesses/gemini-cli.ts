@@ -5,7 +5,7 @@
 import type { Harness } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, type Setting } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting } from "./settings.ts";
 import { wordForWord } from "./word-for-word.ts";
 
 const packageName = "@google/gemini-cli";
@@ -26,15 +26,7 @@ const settings: Setting[] = [
   },
   { place: "argv", key: "--output-format", value: "text", about: "run", why: "its answer and its last error are read", only: "run" },
   { place: "argv", key: "--model", value: ({ model }) => model, says: "the run's model", about: "address", why: "the policy", only: "run" },
-  {
-    place: "env",
-    key: "HOME",
-    value: ({ home }) => home,
-    says: "the rollout's home",
-    about: "run",
-    why: "each rollout has its own",
-    only: "run",
-  },
+  ownHome,
   {
     place: "env",
     key: "GOOGLE_GEMINI_BASE_URL",

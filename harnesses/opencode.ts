@@ -6,7 +6,7 @@ import type { Harness, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
 
 const packageName = "opencode-ai";
 const version = "1.18.33";
@@ -33,15 +33,7 @@ const settings: Setting[] = [
   { place: "argv", key: "run", value: true, about: "run", why: "without a terminal", only: "run" },
   { place: "argv", key: "--format", value: "json", about: "run", why: "its events say how it ended", only: "run" },
   { place: "argv", key: "--title", value: "task", about: "agent", why: "it would ask the model for a title", only: "run" },
-  {
-    place: "env",
-    key: "HOME",
-    value: ({ home }) => home,
-    says: "the rollout's home",
-    about: "run",
-    why: "each rollout has its own",
-    only: "run",
-  },
+  ownHome,
   ...Object.entries({ XDG_DATA_HOME: ".local/share", XDG_STATE_HOME: ".local/state", XDG_CACHE_HOME: ".cache" }).map(
     ([key, below]): Setting => ({
       place: "env",

@@ -6,7 +6,7 @@ import type { Harness, HarnessEnd } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
 
 const packageName = "@earendil-works/pi-coding-agent";
 const version = "0.87.1";
@@ -48,15 +48,7 @@ const settings: Setting[] = [
   { place: "env", key: "PI_OFFLINE", value: "1", about: "run", why: "nothing is asked of the network, or sent to it, but calls" },
   { place: "env", key: "PI_TELEMETRY", value: "0", about: "run", why: "nothing is asked of the network, or sent to it, but calls" },
   { place: "env", key: "PI_SKIP_VERSION_CHECK", value: "1", about: "run", why: "the version is pinned" },
-  {
-    place: "env",
-    key: "HOME",
-    value: ({ home }) => home,
-    says: "the rollout's home",
-    about: "run",
-    why: "each rollout has its own",
-    only: "run",
-  },
+  ownHome,
   {
     place: "env",
     key: "PI_CODING_AGENT_DIR",

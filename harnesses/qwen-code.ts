@@ -5,7 +5,7 @@
 import type { Harness } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, type Setting } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting } from "./settings.ts";
 import { wordForWord } from "./word-for-word.ts";
 
 const packageName = "@qwen-code/qwen-code";
@@ -21,15 +21,7 @@ const settings: Setting[] = [
   { place: "argv", key: "--auth-type", value: "openai", about: "address", why: "Chat Completions", only: "run" },
   { place: "argv", key: "--yolo", value: true, about: "agent", why: "no person is there to ask; the sandbox is the boundary", only: "run" },
   { place: "argv", key: "--output-format", value: "text", about: "run", why: "its answer and its last error are read", only: "run" },
-  {
-    place: "env",
-    key: "HOME",
-    value: ({ home }) => home,
-    says: "the rollout's home",
-    about: "run",
-    why: "each rollout has its own",
-    only: "run",
-  },
+  ownHome,
   {
     place: "env",
     key: "OPENAI_BASE_URL",

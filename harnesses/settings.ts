@@ -27,6 +27,17 @@ export type Setting = {
   only?: "run" | "record";
 };
 
+/** Nothing that one rollout leaves in its home is found by another one. */
+export const ownHome: Setting = {
+  place: "env",
+  key: "HOME",
+  value: ({ home }) => home,
+  says: "the rollout's home",
+  about: "run",
+  why: "each rollout has its own",
+  only: "run",
+};
+
 export const settingTopics = ["agent", "run", "address"] as const;
 
 /** The settings of one use, with their values in this place. */

@@ -45,6 +45,14 @@ export function toResultRow(
   };
 }
 
+/** What the cancelled rollouts of a set have alike in their rows: all but what names a rollout, its group and its task. */
+export function cancelledAlike(spec: SetSpec, set_id: string, reason: string, at: { now: number; step: number | null }) {
+  const ofRollout = { id: "", group_key: "", sample_index: 0, attempt: 0, earlier: [], number: 0, size: 0, task_id: "", task_hash: "" };
+  const row = toResultRow({ ...ofRollout, set_id, spec }, "cancelled", nothingMeasured("cancelled", reason), at);
+  const { group_key, group_id, group_size, index, rollout_id, attempt, earlier, task_id, task_hash, ...alike } = row;
+  return alike;
+}
+
 export function groupId(set: string, number: number): string {
   return `${set}-${number}`;
 }

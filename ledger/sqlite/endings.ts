@@ -5,7 +5,7 @@
  */
 import type { EndOrder } from "../end-order.ts";
 import { specOf } from "../from-rows.ts";
-import { nothingMeasured, toResultRow } from "../result-row.ts";
+import { cancelledAlike } from "../result-row.ts";
 import { countCancelled } from "./admit.ts";
 import type { Database, TableRow } from "./database.ts";
 import { stepOf } from "./facts.ts";
@@ -73,25 +73,7 @@ function writeCancelled(db: Database, { set_id, reason }: TableRow, places: read
   if (places.length === 0) return;
   const set = String(set_id);
   const spec = specOf(setOf(db, set));
-  const noRollout = {
-    id: "",
-    set_id: set,
-    group_key: "",
-    sample_index: 0,
-    attempt: 0,
-    earlier: [],
-    number: 0,
-    size: 0,
-    task_id: "",
-    task_hash: "",
-  };
-  const at = { now, step: stepOf(db) };
-  const { group_key, group_id, group_size, index, rollout_id, attempt, earlier, task_id, task_hash, ...likeAll } = toResultRow(
-    { ...noRollout, spec },
-    "cancelled",
-    nothingMeasured("cancelled", String(reason)),
-    at,
-  );
+  const alike = cancelledAlike(spec, set, String(reason), { now, step: stepOf(db) });
   const picked = JSON.stringify(places);
   db.run(
     `INSERT INTO results (seq, set_id, rollout_id, group_key, sample_index, state, code, row)
@@ -103,7 +85,7 @@ function writeCancelled(db: Database, { set_id, reason }: TableRow, places: read
      FROM json_each(?3) AS picked JOIN rollouts ON place = picked.value
      JOIN groups ON groups.set_id = rollouts.set_id AND groups.key = group_key`,
     nextPlaces(db, places.length) - 1,
-    JSON.stringify(likeAll).slice(0, -1),
+    JSON.stringify(alike).slice(0, -1),
     picked,
   );
   db.run("UPDATE rollouts SET state = 'done', node = NULL, since = ? WHERE place IN (SELECT value FROM json_each(?))", now, picked);

@@ -1,7 +1,7 @@
 /** A part of what is to end as cancelled (`endings`). Each function runs inside a transaction. */
 import type { DatabaseRow } from "../../database-row.ts";
 import { specOf } from "../../from-rows.ts";
-import { nothingMeasured, toResultRow } from "../../result-row.ts";
+import { cancelledAlike } from "../../result-row.ts";
 import { countCancelled } from "../admit.ts";
 import { stepInSql } from "../facts.ts";
 import { newestTurn } from "../join-the-line.ts";
@@ -79,19 +79,7 @@ async function writeCancelled(db: Transaction, { set_id, reason }: DatabaseRow, 
   const [set, keys] = [String(set_id), [...new Set(picked.map(({ group_key }) => String(group_key)))]];
   const spec = specOf(await setOf(db, set));
   await db.run("SELECT FROM groups WHERE set_id = $1 AND key = ANY ($2) ORDER BY key FOR UPDATE", set, keys);
-  const noRollout = {
-    id: "",
-    set_id: set,
-    group_key: "",
-    sample_index: 0,
-    attempt: 0,
-    earlier: [],
-    number: 0,
-    size: 0,
-    task_id: "",
-    task_hash: "",
-  };
-  const likeAll = toResultRow({ ...noRollout, spec }, "cancelled", nothingMeasured("cancelled", String(reason)), { now: 0, step: null });
+  const alike = cancelledAlike(spec, set, String(reason), { now: 0, step: null });
   await db.run(
     `WITH ended AS (
        UPDATE rollouts SET state = 'done', node = NULL, since = ${now} WHERE id = ANY ($2)
@@ -112,7 +100,7 @@ async function writeCancelled(db: Transaction, { set_id, reason }: DatabaseRow, 
      FROM (SELECT group_key, count(*)::integer FROM ended GROUP BY group_key) AS more WHERE groups.set_id = $1 AND key = group_key`,
     set,
     picked.map(({ id }) => String(id)),
-    JSON.stringify(likeAll),
+    JSON.stringify(alike),
   );
   if (spec.max_version_lag !== null) await countCancelled(db, set, keys);
 }
