@@ -46,7 +46,7 @@ export function withTable(readme: string, table: string): string {
   return `${before}${begin}\n\n${table}\n\n${end}${after}`;
 }
 
-/** The commit that each row names; null for a row that names none. */
+/** The commit of each row; null if a row names none. */
 export function commitsOf(readme: string): (string | null)[] {
   const rows = parted(readme)
     .table.split("\n")

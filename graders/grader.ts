@@ -80,7 +80,7 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   readonly environments?: (spec: Spec) => Environment[];
   /** The texts that it wants to see in a work's output or in an answer, which no agent may find. */
   readonly expected?: (spec: Spec) => ExpectedText[];
-  /** What it looks for inside of a work's outputs: a work that says everything holds it too. */
+  /** Texts that it searches in a work's outputs. A work that prints everything contains them too. */
   readonly loose?: (spec: Spec) => LooseText[];
   /** It is given a `sampler`. */
   readonly asksModels?: boolean;

@@ -40,7 +40,7 @@ export const HarborSpec = z.strictObject({
   user: User,
   /** False: of the agent's layer only what lies in the verifier's own places is left out. */
   hold_back: z.boolean().default(true),
-  /** Which of several numbers counts; null: the one that is called `reward`, or the only one. */
+  /** How one reward is made of several numbers; null: the number named `reward`, or the only one. */
   reward: RewardRule.nullable().default(null),
   /** A container of the verifier's own; null: a fresh one of the task's environment. */
   verifier: z.strictObject({ environment: Environment, limits: OwnLimits }).nullable().default(null),

@@ -15,7 +15,7 @@ export type LoadOptions = {
   env?: Readonly<Record<string, string>>;
   /** The operator allows the public network: tasks of a format whose default it is get it. */
   allowPublic?: boolean;
-  /** Looks at the task's own files alone: nothing is pulled or fetched, and what only an image or a registry says is left open. */
+  /** Reads the task's own files alone. It pulls and fetches nothing, so it does not check images and packages. */
   static?: boolean;
   /** Where images come from: `build`, by the recipe in a row or the Dockerfile beside a task. Left out: they are pulled. */
   images?: (typeof imageSources)[number];

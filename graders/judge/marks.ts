@@ -96,8 +96,8 @@ export class MarkFinder {
 }
 
 /**
- * How a token's text may be written to be read as this token, where it may be a mark: one character cannot be parted. Some
- * tokenizers put a space before a token, and some say a space where ▁ is written. With such a sign a word is still a word.
+ * The spellings under which a tokenizer may read this token's text as the token. A single character cannot be parted, so it
+ * has none. Some tokenizers put a space before a token, and some show ▁ as a space.
  */
 function candidatesOf({ id, text }: WrittenToken): WrittenToken[] {
   const core = text.trim();

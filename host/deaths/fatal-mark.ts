@@ -1,7 +1,7 @@
 /**
- * A mark of the process's end by V8, which has no memory left then and runs nothing more of ours. Node writes a report of such
- * an end, with all variables of the environment in it, and those may be secrets. So the report goes into a named pipe: a child
- * keeps its first words, which say what happened, and drops the rest. Where there are no named pipes there is no mark.
+ * A mark that V8 ended the process. V8 then has no memory left, so none of our code runs. Node writes a report of such an end.
+ * The report holds all environment variables, which may be secrets. So it goes into a named pipe. A child process keeps its
+ * first words, which say what happened, and drops the rest. A system without named pipes has no mark.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { closeSync, constants, openSync, rmSync } from "node:fs";

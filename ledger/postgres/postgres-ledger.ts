@@ -281,7 +281,7 @@ export class PostgresLedger implements Ledger {
     return this.#db.statements((db) => drainNode(db, name));
   }
 
-  /** It also admits groups whose process died before it could, clears away what no claim needs any more, and counts what is over. */
+  /** Also admits groups that a dead process left, removes old lines of the queue, and counts ended rollouts. */
   async expire() {
     const names = await this.#telling("queued", expire, (dead) => dead.length > 0);
     await this.#admitted();

@@ -47,7 +47,7 @@ export class RequestBytes {
     return this.#pieces;
   }
 
-  /** As they come, none of them kept. Throws `request_invalid` (413, 408), and when the client goes away in the middle. */
+  /** Gives each piece when it arrives and keeps none. Throws `request_invalid` (413, 408), and if the client leaves too early. */
   async *pieces({ limit, pace, withinMs = null }: ReadLimits): AsyncGenerator<Buffer> {
     this.assertAtMost(limit);
     const late = withinMs === null ? undefined : setTimeout(() => this.#incoming.destroy(tooSlow(withinMs)), withinMs);

@@ -36,7 +36,7 @@ export class Callbacks implements AsyncDisposable {
     await Promise.all([this.#work, ...this.#calls]);
   }
 
-  /** Throws `request_invalid` for an address that is never called, and `too_many_requests` where too many of the namespace wait. */
+  /** Throws `request_invalid` for an address that we never call, and `too_many_requests` if too many callbacks of the namespace wait. */
   assertMayCall(url: string, namespace: string): void {
     const waiting = [...this.#waiting.values()].filter((one) => one.namespace === namespace).length;
     if (waiting >= mostWaiting)

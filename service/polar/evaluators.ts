@@ -69,7 +69,7 @@ function testOnOutput({ config, workdir, evalPrepare }: Evaluated): EvaluatorGra
   return { grader, grade_seconds: secondsOf(spec), environment: { work: workOf(spec, workdir) }, limits: {}, prepare: "" };
 }
 
-/** The row's own task, but that the agent works in another folder than the repository's. */
+/** Grades as the row's own task does, though the agent works in another folder than the repository's. */
 function sweHarness({ config, workdir, evalPrepare }: Evaluated): EvaluatorGrading {
   const spec = parsed(SweHarness, config);
   const { grader, limits, environment } = rowTask(spec.instance);

@@ -1,6 +1,6 @@
 /**
- * An engine that counts its own generations, behind connections that are dropped at any moment: every generation is on the
- * record, as a sample or under a mark, and nothing is marked that no engine can have sampled.
+ * The engine counts its own generations, and its connections are dropped at random moments. The record must hold each
+ * generation, as a sample or as a mark. It must hold no mark for a request that no engine can have sampled.
  *
  *     ALIDADE_TEST_FUZZ_SESSIONS=100 ALIDADE_TEST_FUZZ_SEED=2 npm test -- lost-generations
  */

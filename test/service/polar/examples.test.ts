@@ -21,7 +21,7 @@ type Request = {
   metadata: Record<string, unknown>;
 };
 
-/** `instead`: what the refusal says to write. `change`: writes it. */
+/** `instead`: matches the advice in the refusal. `change`: makes the request follow it. */
 type Refusal = { field: string; instead: RegExp; change: (request: Request) => void };
 
 const asTask: Refusal = {
