@@ -1,7 +1,7 @@
 /**
  * Grades as Harbor's verifier does: `/tests/test.sh` is run, its exit code says nothing, and the reward stands in
  * `/logs/verifier/reward.json` or `reward.txt`. It runs in a fresh sandbox with the agent's layer, or in an image of its
- * own to which declared artifacts cross.
+ * own to which declared artifacts cross. Tests of Terminal-Bench run in the same way, and what they print is the verdict.
  */
 import { posix } from "node:path";
 import { z } from "zod";
@@ -17,6 +17,7 @@ import { collectArtifacts } from "./harbor/artifacts.ts";
 import { type HeldBack, heldBack } from "./harbor/held-back.ts";
 import { readRewards } from "./harbor/reward-files.ts";
 import { chosenReward, RewardRule, weightOf } from "./harbor/reward-rule.ts";
+import { readTerminal, type TerminalParserName, terminalParserNames } from "./harbor/terminal-parsers.ts";
 import { tierIn, tierWhere } from "./shared/place-to-grade.ts";
 import { placeWork, workEvidence } from "./work.ts";
 
@@ -42,6 +43,8 @@ export const HarborSpec = z.strictObject({
   hold_back: z.boolean().default(true),
   /** How one reward is made of several numbers; null: the number named `reward`, or the only one. */
   reward: RewardRule.nullable().default(null),
+  /** The parser of Terminal-Bench that reads what `run-tests.sh` prints; null: `test.sh` is run and leaves a reward file. */
+  printed: z.enum(terminalParserNames).nullable().default(null),
   /** A container of the verifier's own; null: a fresh one of the task's environment. */
   verifier: z.strictObject({ environment: Environment, limits: OwnLimits }).nullable().default(null),
   /** What crosses to `verifier`. */
@@ -67,7 +70,8 @@ const evidencePaths = 50;
 
 export const harbor: Grader<HarborSpec> = {
   name: "harbor",
-  title: "Harbor's verifier: tests/test.sh, which leaves /logs/verifier/reward.txt or reward.json",
+  title:
+    "Harbor's verifier: tests/test.sh, which leaves /logs/verifier/reward.txt or reward.json. Terminal-Bench's: run-tests.sh prints results",
   spec: HarborSpec,
   folders: ["tests", "step_tests"],
   environments: ({ verifier }) => (verifier ? [verifier.environment] : []),
@@ -85,7 +89,7 @@ export const harbor: Grader<HarborSpec> = {
       // The tests may run the work.
       tier: tierIn(sandbox, "T1"),
       isolation: sandbox.facts.isolation,
-      grader: "harbor",
+      grader: spec.printed === null ? "harbor" : `harbor/${spec.printed}`,
       evidence: {
         work_sha256: work.work_sha256,
         no_change: work.no_change,
@@ -101,10 +105,10 @@ export const harbor: Grader<HarborSpec> = {
     if (result.timed_out)
       return ungraded(
         rest,
-        new AlidadeError("grader_timeout", `tests/test.sh was not finished after ${context.task.limits.grade_seconds} seconds`),
+        new AlidadeError("grader_timeout", `tests/${scriptOf(spec)} was not finished after ${context.task.limits.grade_seconds} seconds`),
       );
     try {
-      return graded(rest, await sandbox.readFiles(logs), spec.reward);
+      return spec.printed === null ? graded(rest, await sandbox.readFiles(logs), spec.reward) : gradedAsPrinted(rest, spec.printed, result);
     } catch (error) {
       const failure = asAlidadeError(error, "grader_error");
       if (failure.code !== "grader_error") throw failure;
@@ -126,6 +130,22 @@ function graded(rest: VerdictFrame, files: TreeFile[], rule: RewardRule | null):
   } catch (error) {
     return { ...ungraded(rest, asAlidadeError(error, "grader_error")), components };
   }
+}
+
+/** A name in a verdict is for a person. */
+const evidenceNames = 50;
+
+/** Throws `grader_error` where the output reports on no test. */
+function gradedAsPrinted(rest: VerdictFrame, parser: TerminalParserName, { stdout, dropped_bytes }: ExecResult): Verdict {
+  // What is lost may be a test that failed.
+  if (dropped_bytes > 0)
+    throw new AlidadeError("grader_error", `the tests printed ${dropped_bytes} bytes more than are kept (limits.output_bytes)`);
+  const results = readTerminal(parser, stdout);
+  const failed = [...results].flatMap(([name, isPassed]) => (isPassed ? [] : [name.slice(0, 200)]));
+  const evidence = { ...rest.evidence, tests: results.size, failed_count: failed.length, failed: failed.slice(0, evidenceNames) };
+  // The share is shown and no part of the reward: all or nothing is what the tests mean.
+  const components = { tests: { value: 1 - failed.length / results.size, weight: 0 } };
+  return { ...rest, evidence, reward: failed.length === 0 ? 1 : 0, components, status: "graded", error: null };
 }
 
 function ungraded(rest: VerdictFrame, { code, message }: AlidadeError): Verdict {
@@ -189,14 +209,22 @@ async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox:
 /** An image may hold a reward, and tests that are no program. Harbor's folder of logs is for all to write. */
 const prepare = `mkdir -p -m 777 ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json; [ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
 
+function scriptOf({ printed }: HarborSpec): string {
+  return printed === null ? "test.sh" : "run-tests.sh";
+}
+
+/** A terminal of Terminal-Bench has so many columns, and shows both outputs as one. */
+const inTerminal = { command: `exec bash ${tests}/run-tests.sh 2>&1`, env: { COLUMNS: "160", LINES: "40" } };
+
 async function runTests(spec: HarborSpec, { task, signal }: GradeContext, { sandbox, environment }: Place): Promise<ExecResult> {
   const files = await testFiles(spec);
   await sandbox.exec(["sh", "-c", prepare], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
   await sandbox.writeFiles(files, tests);
   // The shell runs a script without a #! line too, as Harbor's does.
-  return sandbox.exec(["sh", "-c", posix.join(tests, "test.sh")], {
+  const { command, env } = spec.printed === null ? { command: posix.join(tests, "test.sh"), env: {} } : inTerminal;
+  return sandbox.exec(["sh", "-c", command], {
     ...(spec.user === "root" && { user: "root" }),
-    env: { ...envInside(environment, sandbox), ...spec.env },
+    env: { ...envInside(environment, sandbox), ...env, ...spec.env },
     stdin: "",
     timeout_ms: task.limits.grade_seconds * 1_000,
     max_output_bytes: task.limits.output_bytes,

@@ -11,12 +11,13 @@ import { isSome, noneLeft } from "./none-left.ts";
 import { sweRow } from "./swe/index.ts";
 import { assertReadable } from "./task-folders.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
+import { terminalBench } from "./terminal-bench.ts";
 import { WantedTask } from "./wanted-task.ts";
 
 export { inlineTask, toInline } from "./inline-task.ts";
 export { hashedTasks } from "./task-set.ts";
 
-export const taskFormats = [native, harbor, sweRow] as const satisfies readonly TaskFormat[];
+export const taskFormats = [native, harbor, terminalBench, sweRow] as const satisfies readonly TaskFormat[];
 
 export const taskFormatRegistry = registryOf<TaskFormat>({
   noun: "task format",

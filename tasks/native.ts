@@ -21,6 +21,7 @@ import { readYaml } from "./read-yaml.ts";
 import { resolveTask, type TaskPlace } from "./resolve-task.ts";
 import { parseTask, taskError } from "./task-error.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
+import { terminalBenchFolders } from "./terminal-bench/task-folders.ts";
 
 const fileName = "task.yaml";
 /** A patch or a script of a task may stand in it; files are for more. */
@@ -32,7 +33,8 @@ export const native: TaskFormat = {
 
   async matches(path) {
     const found = await stat(path).catch(() => null);
-    if (found?.isDirectory()) return (await taskFiles(path)).length > 0;
+    // Terminal-Bench's files have the same name.
+    if (found?.isDirectory()) return (await taskFiles(path)).length > 0 && (await terminalBenchFolders(path)).length === 0;
     if (found === null || !/\.(?:ya?ml|jsonl?)$/.test(path)) return false;
     return (await holdsRows(path)) ? isTask(await firstRow(path)) : true;
   },

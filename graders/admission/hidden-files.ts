@@ -3,6 +3,7 @@ import { readFolder, type TreeFile } from "../../files/file-tree.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { GraderSpec } from "../../schema/task.ts";
 import type { ExpectedText, Grader, LooseText } from "../grader.ts";
+import { HarborSpec } from "../harbor.ts";
 import { hiddenTests } from "../hidden-tests.ts";
 import { graderOf, specOfGrader } from "../index.ts";
 import { parserOf } from "../parsers/index.ts";
@@ -32,7 +33,8 @@ export async function hiddenFiles(spec: GraderSpec, sandbox: Sandbox, graders?: 
   const parts = await Promise.all((grader.parts?.of(own) ?? []).map((part) => hiddenFiles(part, sandbox, graders)));
   const folders = (grader.folders ?? []).map((field) => own[field]).filter((path) => typeof path === "string");
   const files = (await Promise.all(folders.map((folder) => readFolder(folder)))).flat();
-  const parsers = new Set(parts.map(({ parser }) => parser));
+  const printed = own.kind === "harbor" ? [HarborSpec.parse(own).printed] : [];
+  const parsers = new Set([...printed, ...parts.map(({ parser }) => parser)]);
   return {
     files: [...files, ...parts.flatMap((part) => part.files)],
     inWorkdir: parts.flatMap((part) => part.inWorkdir),

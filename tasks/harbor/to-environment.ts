@@ -51,7 +51,7 @@ async function hasDockerfile(folder: string): Promise<boolean> {
 /** `field`: what names the image. `hint`: what helps beside the engine's own words. */
 type NamedImage = { file: string; field: string; hint: string };
 
-async function startOf(stage: LastStage, { file, field, hint }: NamedImage, options: LoadOptions): Promise<LastStage> {
+export async function startOf(stage: LastStage, { file, field, hint }: NamedImage, options: LoadOptions): Promise<LastStage> {
   const { from, workdir, user } = stage;
   if (options.static || from === null || from === "scratch" || (workdir !== null && user !== null)) return stage;
   const { signal = new AbortController().signal, progress } = options;
@@ -80,6 +80,9 @@ export type EnvironmentOrder = {
  */
 const logs = "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts";
 
+/** HOME and /tmp are memory file systems of ours: work may lie there too. */
+export const wholeLayer = ["/", "/home/agent", "/tmp"];
+
 export function toEnvironment({ config, source, env, user, network, grading_network, compose }: EnvironmentOrder): Environment {
   return Environment.parse({
     image: source.image,
@@ -88,8 +91,7 @@ export function toEnvironment({ config, source, env, user, network, grading_netw
     env,
     user,
     writable: "root",
-    // HOME and /tmp are memory file systems of ours: work may lie there too.
-    work: ["/", "/home/agent", "/tmp"],
+    work: wholeLayer,
     healthcheck: config.healthcheck ? toHealthcheck(config.healthcheck) : compose?.healthcheck,
     ...(compose && Object.keys(compose.services).length > 0 && { services: compose.services }),
     network,
@@ -112,8 +114,8 @@ export function statedLimits({ cpus, memory_mb, memory, storage_mb, storage }: E
  * A user by name or uid; null: the image's. Two are known here: root, and one other, who is uid 1000 whatever the image
  * calls it.
  */
-export function userOf(named: string | number | null, { stage }: ImageSource): Environment["user"] {
-  const user = String(named ?? stage.user ?? "root");
+export function userOf(named: string | number | null, source?: Pick<ImageSource, "stage">): Environment["user"] {
+  const user = String(named ?? source?.stage.user ?? "root");
   return user === "root" || user === "0" ? "root" : "agent";
 }
 

@@ -49,6 +49,7 @@ export async function toVerifier(order: FolderOrder, step: PlacedStep | null): P
     user: userOf(testUser(places), separate?.source ?? source),
     hold_back: config.metadata.alidade.hold_back,
     reward: config.metadata.alidade.reward ?? options.harborReward ?? null,
+    printed: null,
     verifier: separate && { environment: separate.environment, limits: separate.limits },
     artifacts: [
       { source: "/logs/artifacts", exclude: [] },

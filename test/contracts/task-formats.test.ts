@@ -5,6 +5,7 @@ import { taskFormats } from "../../tasks/index.ts";
 const examples: Record<string, string> = {
   native: "examples/demo/tasks",
   harbor: "examples/harbor",
+  "terminal-bench": "examples/terminal-bench",
   "swe-row": "examples/tasks/swe-npm.jsonl",
 };
 

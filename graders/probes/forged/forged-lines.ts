@@ -34,6 +34,14 @@ const printers = new Map<string, (names: string[]) => string[]>(
       `100% tests passed, 0 tests failed out of ${names.length}`,
     ],
     mocha: (names: string[]) => [...names.flatMap(mochaTest), "", `  ${names.length} passing (1ms)`],
+    ...Object.fromEntries(
+      ["SWEBench", "SWE-Perf", "MLEBench"].map((title) => {
+        const word = title === "MLEBench" ? "ALL TESTS PASSED" : "PASSED";
+        const lines = [`${title} results starts here`, word, `${title} results ends here`];
+        return [title.toLowerCase().replace("-", ""), () => lines];
+      }),
+    ),
+    swelancer: () => ["SWE LANCER SUCCESS"],
   }),
 );
 
@@ -56,7 +64,9 @@ function printerOf(parser: string) {
 }
 
 /** The last line is what a `script` grader prints. */
-export function forgedLines({ parser, required }: ProbeTarget): string {
+export function forgedLines({ parser, required: names }: ProbeTarget): string {
+  // Where no names are required, each name that passed counts.
+  const required = names.length > 0 ? names : ["test_outputs.py::test_all"];
   const lines = parser === null ? ['{"reward": 1}'] : printerOf(parser)(required);
   return `\n${lines.join("\n")}\n`;
 }

@@ -2,8 +2,9 @@
  * `environment/docker-compose.yaml` of a Harbor task: `main` is the agent's sandbox, the others become its services. A key that
  * no list names is refused by file, service and key.
  */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { z } from "zod";
+import type { Services } from "../../../schema/environment/services.ts";
 import type { Environment } from "../../../schema/task.ts";
 import { exists } from "../../host-path.ts";
 import { readYaml } from "../../read-yaml.ts";
@@ -44,21 +45,41 @@ const Compose = z.strictObject({
 export async function readCompose(folder: string, host: Readonly<Record<string, string>>): Promise<ComposeParts | null> {
   const file = join(folder, composeName);
   if (!(await exists(file))) return null;
-  const { services } = parseTask(Compose, await readYaml(file, { followsLinks: false, merge: true }), file);
-  const { main: own, ...others } = services;
-  const main = configOf(MainConfig, "main", withoutHarbors(own ?? {}), host, file);
-  const sidecars = Object.entries(others).map(([name, raw]) => [name, configOf(SidecarConfig, name, raw ?? {}, host, file)] as const);
-  const made = await toServices({ folder, file, main, sidecars: new Map(sidecars) });
-  return { services: made, env: main.environment, healthcheck: healthcheckOf(main.healthcheck) };
+  const { own, services } = await readServices(file, { name: "main", schema: MainConfig, without: withoutHarbors }, host);
+  return { services, env: own.environment, healthcheck: healthcheckOf(own.healthcheck) };
 }
 
-function configOf<T extends z.ZodRawShape>(
-  schema: z.ZodObject<T>,
+type RawService = Record<string, unknown>;
+
+/** How a format writes the service that is the agent's sandbox. */
+export type AgentService<Config extends MainConfig> = {
+  name: string;
+  schema: z.ZodObject & z.ZodType<Config>;
+  /** The service without what the format's own template says in each file. */
+  without(raw: RawService): RawService;
+};
+
+export async function readServices<Config extends MainConfig>(
+  file: string,
+  { name: agent, schema, without }: AgentService<Config>,
+  host: Readonly<Record<string, string>>,
+): Promise<{ own: Config; services: Services }> {
+  const { services } = parseTask(Compose, await readYaml(file, { followsLinks: false, merge: true }), file);
+  const named = Object.entries(services).map(([name, raw]) => ({ name, raw: raw ?? {} }));
+  const raw = named.find(({ name }) => name === agent)?.raw ?? {};
+  const own = configOf(schema, agent, without(raw), host, file);
+  const others = named.filter(({ name }) => name !== agent);
+  const sidecars = new Map(others.map((one) => [one.name, configOf(SidecarConfig, one.name, one.raw, host, file)]));
+  return { own, services: await toServices({ folder: dirname(file), file, agent, main: own, sidecars }) };
+}
+
+function configOf<Config>(
+  schema: z.ZodObject & z.ZodType<Config>,
   name: string,
-  raw: Record<string, unknown>,
+  raw: RawService,
   host: Readonly<Record<string, string>>,
   file: string,
-): z.infer<z.ZodObject<T>> {
+): Config {
   const field = `services.${name}`;
   const beyond = Object.keys(raw).find((key) => !Object.hasOwn(schema.shape, key));
   if (beyond !== undefined)

@@ -6,7 +6,8 @@ import { issuesError, taskError } from "../../task-error.ts";
 import { checkBuild } from "../check-build.ts";
 import type { ComposeHealthcheck, MainConfig, SidecarConfig } from "./service-config.ts";
 
-type ReadCompose = { folder: string; file: string; main: MainConfig; sidecars: ReadonlyMap<string, SidecarConfig> };
+/** `agent`: what the file calls `main`, the agent's sandbox. */
+type ReadCompose = { folder: string; file: string; agent: string; main: MainConfig; sidecars: ReadonlyMap<string, SidecarConfig> };
 
 export async function toServices(compose: ReadCompose): Promise<Services> {
   assertTogether(compose);
@@ -47,7 +48,7 @@ async function ownBuild(folder: string, build: NonNullable<SidecarConfig["build"
   return { ...build, context };
 }
 
-function limitsOf({ mem_limit, cpus, pids_limit, deploy }: SidecarConfig) {
+export function limitsOf({ mem_limit, cpus, pids_limit, deploy }: Pick<SidecarConfig, "mem_limit" | "cpus" | "pids_limit" | "deploy">) {
   const { limits = {} } = deploy?.resources ?? {};
   const [memory, processors, processes] = [limits.memory ?? mem_limit, limits.cpus ?? cpus, limits.pids ?? pids_limit];
   return {
@@ -74,8 +75,8 @@ function completed({ main, sidecars }: ReadCompose): Set<string> {
 }
 
 /** All services of a sandbox reach each other: networks that keep some of them apart would be another task. */
-function assertTogether({ file, main, sidecars }: ReadCompose): void {
-  const places = [["main", main] as const, ...sidecars].map(([name, { networks }]) => ({
+function assertTogether({ file, agent, main, sidecars }: ReadCompose): void {
+  const places = [[agent, main] as const, ...sidecars].map(([name, { networks }]) => ({
     name,
     networks: networks?.map((one) => one.name) ?? ["default"],
   }));
@@ -83,7 +84,7 @@ function assertTogether({ file, main, sidecars }: ReadCompose): void {
   const shared = first?.networks.filter((network) => places.every((one) => one.networks.includes(network))) ?? [];
   const apart = places.find(({ networks }) => networks.join() !== first?.networks.join());
   if (shared.length > 0 || apart === undefined) return;
-  const why = `main is in ${first?.networks.join(", ")}, and all services of a sandbox reach each other: name one network for all, or none`;
+  const why = `${agent} is in ${first?.networks.join(", ")}, and all services of a sandbox reach each other: name one network for all, or none`;
   throw taskError(file, `services.${apart.name}.networks`, `are ${apart.networks.join(", ")}: ${why}`);
 }
 

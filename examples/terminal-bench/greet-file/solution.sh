@@ -1,0 +1,2 @@
+#!/bin/bash
+printf 'hello alidade\n' > /app/greeting.txt

@@ -1,0 +1,37 @@
+/** What Terminal-Bench's oracle does: it runs `solution.sh`, or types the commands of `solution.yaml`. */
+import { lstat } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import type { GoldScript } from "../../schema/task.ts";
+import { textOf } from "../harbor/read-config.ts";
+import { readYaml } from "../read-yaml.ts";
+import { parseTask } from "../task-error.ts";
+import { keptFiles } from "./kept-files.ts";
+
+const Typed = z.array(z.looseObject({ command: z.string(), append_enter: z.boolean().default(true) }));
+
+export type BenchSolution = {
+  gold_script?: GoldScript;
+  /** It is typed into the shell that the agent has, and not run in one of its own. */
+  isTyped: boolean;
+};
+
+export async function knownSolution(folder: string): Promise<BenchSolution> {
+  if (await isFile(join(folder, "solution.sh")))
+    return { gold_script: await goldScript(await textOf(join(folder, "solution.sh"))), isTyped: false };
+  const typed = join(folder, "solution.yaml");
+  if (!(await isFile(typed))) return { isTyped: false };
+  const commands = parseTask(Typed, await readYaml(typed, { followsLinks: false }), typed);
+  // Keys for a program that runs in the terminal are no lines of a script.
+  if (commands.some(({ append_enter }) => !append_enter)) return { isTyped: true };
+  return { gold_script: await goldScript(commands.map(({ command }) => `${command}\n`).join("")), isTyped: true };
+}
+
+async function goldScript(text: string): Promise<GoldScript> {
+  const files = [{ path: "solution.sh", content: Buffer.from(text), mode: 0o755 }];
+  return { files: await keptFiles(files), at: "/oracle", command: ["bash", "/oracle/solution.sh"], env: {} };
+}
+
+export async function isFile(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => null))?.isFile() === true;
+}

@@ -1,0 +1,109 @@
+/** One task folder of Terminal-Bench as a Task. */
+import { basename, join } from "node:path";
+import { overlay, readFolder } from "../../files/file-tree.ts";
+import type { HarborSpec } from "../../graders/harbor.ts";
+import { type Environment, Limits, Task } from "../../schema/task.ts";
+import { composeName } from "../harbor/compose/read-compose.ts";
+import { healthcheckOf, limitsOf } from "../harbor/compose/to-services.ts";
+import { textOf } from "../harbor/read-config.ts";
+import { userOf, wholeLayer } from "../harbor/to-environment.ts";
+import { exists, folderBelow } from "../host-path.ts";
+import { readYaml } from "../read-yaml.ts";
+import { parseTask, taskError } from "../task-error.ts";
+import type { LoadOptions } from "../task-format.ts";
+import { BenchConfig, unknownFields } from "./bench-config.ts";
+import { type ClientSource, clientSource } from "./client-source.ts";
+import { keptFiles } from "./kept-files.ts";
+import { isFile, knownSolution } from "./known-solution.ts";
+import { type ClientConfig, readClient } from "./read-client.ts";
+import { configName, scriptName } from "./task-folders.ts";
+
+export type ReadBenchTask = { task_id: string; folder: string; file: string; config: BenchConfig; unknown: string[] };
+
+export async function readTask(folder: string): Promise<ReadBenchTask> {
+  const file = join(folder, configName);
+  const value = await readYaml(file, { followsLinks: false });
+  const config = parseTask(BenchConfig, value, file);
+  const parsed = Task.shape.task_id.safeParse(basename(folder));
+  if (!parsed.success) throw taskError(folder, "the folder", `gives the task_id ${basename(folder)}: ${parsed.error.issues[0]?.message}`);
+  return { task_id: parsed.data, folder, file, config, unknown: unknownFields(value) };
+}
+
+export async function toTask({ task_id, folder, file, config }: ReadBenchTask, options: LoadOptions): Promise<Task> {
+  const compose = join(folder, composeName);
+  if (!(await isFile(compose))) throw taskError(compose, "the file", "is no file (links are not followed): the task's image stands there");
+  const { own: client, services } = await readClient(compose, options.env ?? {});
+  const { gold_script, isTyped } = await knownSolution(folder);
+  if (config.run_tests_in_same_shell && (isTyped || gold_script === undefined))
+    throw taskError(
+      file,
+      "run_tests_in_same_shell",
+      "is true, and no solution.sh shows that the tests pass in another shell: the shell of an agent ends with it, so write false",
+    );
+  const source = await clientSource(client, { folder, file: compose }, options);
+  const task = {
+    task_id,
+    instruction: instructionOf(config, file),
+    environment: { ...environmentOf(client, source, options), ...(Object.keys(services).length > 0 && { services }) },
+    limits: Limits.parse({
+      agent_seconds: config.max_agent_timeout_sec,
+      grade_seconds: config.max_test_timeout_sec,
+      ...limitsOf(client),
+    }),
+    grader: graderOf(config, await testsOf(folder), source),
+    gold_script,
+    labels: labelsOf(config),
+  };
+  return parseTask(Task, task, file);
+}
+
+function instructionOf({ instruction, descriptions = [] }: BenchConfig, file: string): string {
+  const text = instruction ?? descriptions.find(({ key }) => key === "base")?.description;
+  if (text !== undefined) return text;
+  throw taskError(file, "instruction", "is missing, and no entry of descriptions has the key base: write it");
+}
+
+/** Made as root before the agent starts, for all to write, as Terminal-Bench's mounts are. */
+const madeFolders = 'mkdir -p "$@" && chmod 777 "$@"';
+
+function environmentOf(client: ClientConfig, { image, build, stage }: ClientSource, { allowPublic }: LoadOptions): Partial<Environment> {
+  // Terminal-Bench cuts no network; here the operator must allow the public one.
+  const network = allowPublic ? "public" : "none";
+  const folders = new Set(["/logs", "/agent-logs", ...client.volumes]);
+  return {
+    image,
+    build,
+    workdir: stage.workdir ?? "/",
+    env: client.environment,
+    user: userOf(stage.user),
+    writable: "root",
+    work: wholeLayer,
+    healthcheck: healthcheckOf(client.healthcheck),
+    network,
+    grading_network: network,
+    setup: { command: ["sh", "-c", madeFolders, "sh", ...folders], network: "none", user: "root" },
+  };
+}
+
+/** `tests/` and the script stand in one folder there, and what the former has wins. */
+async function testsOf(folder: string): Promise<string> {
+  const script = join(folder, scriptName);
+  if (!(await isFile(script))) throw taskError(script, "the file", "is no file (links are not followed): it runs the tests");
+  const files = [{ path: scriptName, content: Buffer.from(await textOf(script)), mode: 0o755 }];
+  if (!(await exists(join(folder, "tests")))) return keptFiles(files);
+  return keptFiles(overlay(files, await readFolder(await folderBelow(folder, "tests", join(folder, configName), "tests"))));
+}
+
+function graderOf(config: BenchConfig, tests: string, { stage }: ClientSource): Pick<HarborSpec, "kind" | "tests" | "user" | "printed"> {
+  // A shell of the tests' own is root's; that of the agent is its user's.
+  const user = config.run_tests_in_same_shell ? userOf(stage.user) : "root";
+  return { kind: "harbor", tests, user, printed: config.parser_name };
+}
+
+/** A label is a word for a filter, and no text. */
+const longestLabel = 200;
+
+function labelsOf({ difficulty, category, tags }: BenchConfig): Record<string, string> {
+  const all = Object.entries({ difficulty, category, tags: tags?.join(","), network: "unstated" });
+  return Object.fromEntries(all.flatMap(([name, value]) => (value ? [[name, value.slice(0, longestLabel)]] : [])));
+}
