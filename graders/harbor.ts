@@ -249,8 +249,8 @@ exit $left`;
 const removers = ["agent", "root", "agent", "root", "agent"] as const;
 
 /**
- * Before the agent whose sandbox was lent goes on in it. Both users must see, one after the other, that nothing is there: root has
- * no rights over what is the agent's and sees nothing below a closed folder of the agent's, and the other way round. Throws
+ * Before the agent whose sandbox was lent goes on in it. Both users must see, one after the other, that nothing is there: on an
+ * engine that gives root no capability it sees nothing below a closed folder of the agent's, nor the agent below root's. Throws
  * `sandbox_error` where something of them stays, or cannot be looked for.
  */
 export async function removeTests(sandbox: Sandbox, signal: AbortSignal): Promise<void> {

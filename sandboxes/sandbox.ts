@@ -24,7 +24,7 @@ export type SandboxSpec = {
   mounts: Record<string, string>;
   env: Record<string, string>;
   limits: Limits;
-  /** Default: `agent`, an unprivileged user. `root` has no capabilities either. */
+  /** Default: `agent`, an unprivileged user. Where all is writable, `root` has what package managers need, and else no capability. */
   user?: Environment["user"];
   /** Default: `workdir`. */
   writable?: Environment["writable"];

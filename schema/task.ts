@@ -45,7 +45,7 @@ export const Environment = z
     /** Read-only folders mounted beside it (dependencies): path inside -> folder on the host, resolved by the loader. */
     mounts: z.record(z.string(), z.string()).default({}),
     env: z.record(z.string(), z.string()).default({}),
-    user: z.enum(["agent", "root"]).default("agent").describe("agent: uid 1000; root: uid 0, without capabilities"),
+    user: z.enum(["agent", "root"]).default("agent").describe("agent: uid 1000; root: uid 0, with what package managers need where all is writable"),
     writable: z
       .enum(["workdir", "root"])
       .default("workdir")
@@ -78,7 +78,7 @@ export const Environment = z
         network: NetworkAccess.default("none").describe(
           "what this command reaches; cut before the agent starts, and before a work is graded",
         ),
-        user: z.enum(["sandbox", "root"]).default("sandbox").describe("sandbox: the sandbox's own user; root: uid 0, without capabilities"),
+        user: z.enum(["sandbox", "root"]).default("sandbox").describe("sandbox: the sandbox's own user; root: uid 0, as for user"),
       })
       .nullable()
       .default(null),

@@ -17,20 +17,20 @@ export class ContainerHealth {
   readonly #container: Docker.Container;
   readonly #limits: Pick<Limits, "disk_mb" | "memory_mb">;
   readonly #watchdog: Watchdog | null;
-  readonly #runAsKeeper: (argv: string[]) => Promise<Finished>;
+  readonly #runAsGuard: (argv: string[]) => Promise<Finished>;
   #outOfMemoryKills = 0;
 
-  /** `isWatched`: its layer has no limit of its own. `runAsKeeper`: a command of ours, which the agent cannot signal. */
+  /** `isWatched`: its layer has no limit of its own. `runAsGuard`: a command of ours, which the agent cannot signal. */
   constructor(
     container: Docker.Container,
     limits: Pick<Limits, "disk_mb" | "memory_mb">,
     isWatched: boolean,
-    runAsKeeper: (argv: string[]) => Promise<Finished>,
+    runAsGuard: (argv: string[]) => Promise<Finished>,
   ) {
     this.#container = container;
     this.#limits = limits;
     this.#watchdog = isWatched ? new Watchdog(container, limits.disk_mb) : null;
-    this.#runAsKeeper = runAsKeeper;
+    this.#runAsGuard = runAsGuard;
   }
 
   /** Ends the watchdog, where there is one. */
@@ -107,8 +107,8 @@ export class ContainerHealth {
 
   /** A process that was killed for memory leaves no other trace than the kernel's own count. */
   async #newOutOfMemoryKills(): Promise<number> {
-    // As the keeper: a process of the agent's may be killing all of its user's.
-    const { stdout, exit_code } = await this.#runAsKeeper(readOutOfMemory);
+    // As the guard: a process of the agent's may be killing all of its user's.
+    const { stdout, exit_code } = await this.#runAsGuard(readOutOfMemory);
     const match = /^oom_kill (\d+)$/m.exec(stdout);
     // 1: one file of the two is always missing. More, or nothing, is no answer of cat.
     if (match === null && exit_code !== 1) throw new AlidadeError("sandbox_error", "The sandbox does not run commands any more.");

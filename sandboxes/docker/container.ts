@@ -3,6 +3,8 @@ import type Docker from "dockerode";
 import type { Belongings } from "../../host/reap.ts";
 import type { Limits } from "../../schema/task.ts";
 import { leaseDeadline } from "../check-spec.ts";
+import { doorInside } from "../door/door-kind.ts";
+import { keeperFile } from "../door/door-pack.ts";
 import type { ExecOptions, SandboxSpec } from "../sandbox.ts";
 import { maskedPaths, readOnlyPaths } from "./masked-paths.ts";
 
@@ -20,8 +22,11 @@ export const labels = {
 
 /** The sandbox's unprivileged user. */
 export const agentId = 1000;
-/** The door's forwarder: a user that the agent can neither signal nor trace. */
-export const doorId = 65534;
+/**
+ * The door's forwarder: a user that the agent can neither signal nor trace. It and the next ones are no users that a process
+ * inside may become (`becomes` in seccomp-profile.ts).
+ */
+export const doorId = 65530;
 /** Tests that run apart, and the work that they test: neither is the agent's user, whose files lie in the workdir. */
 const judgeId = 65532;
 const workId = 65531;
@@ -47,21 +52,22 @@ export function commandEnv(spec: Pick<SandboxSpec, "env">, path: string): Record
 }
 
 /**
- * The uid of the process that keeps the container and of our own looks into it. Without capabilities a process can
- * neither signal nor trace another user's, root or not: so it is never the agent's.
+ * The uid of our own looks into the container. Without the capabilities for it a process can neither signal nor trace another
+ * user's, root or not: so it is never the agent's, and no user that root may become.
  */
-export function keeperId(spec: Pick<SandboxSpec, "user">): number {
-  return spec.user === "root" ? 65533 : 0;
-}
+export const guardId = 65533;
 
 /**
- * One process that never starts another, for where the limit of pids is reached a shell ends with "Cannot fork" and the
- * container with it. The kernel reaps what its children leave, as SIGCHLD is ignored; `kill -9 -1` from inside leaves it
- * alone. An init that waits for one child would end with it.
+ * What root needs where it may change the image's files: package managers give files away, write where others do, and fetch
+ * as another user. Without CHOWN, FOWNER, SETUID or SETGID apt or dpkg fail, without DAC_OVERRIDE apt reads no list, and
+ * without FSETID dpkg loses bits of modes in silence. None of them reaches the kernel, a device or the network.
  */
-const ignoring = "env --ignore-signal=CHLD";
-/** Images without that (coreutils before 8.31, BusyBox) get a shell, which reaps while it waits and forks once an hour. */
-const waitForever = ["sh", "-c", `${ignoring} true && exec ${ignoring} sleep infinity; while :; do sleep 3600 & wait; done`];
+export const rootRights = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID"];
+
+/** Nothing holds root to users that are not ours where no system calls are filtered. Other users get no right in any case. */
+function rightsOf({ writable }: Pick<SandboxSpec, "writable">, seccomp: string | null): string[] {
+  return writable === "root" && seccomp !== null ? rootRights : [];
+}
 
 /** Files and folders of a memory file system: one for each 4 KiB. */
 const inodesPerMegabyte = 256;
@@ -96,8 +102,8 @@ export function otherPlaces(memory_mb: number): Record<string, number> {
 const sharedMegabytes = 16;
 
 /**
- * Files of ours below /etc, mounted read-only (`hosts` not for a root that may write: `own-hosts.ts`). An engine's own `hostname` and `resolv.conf` are files of the host's disk that
- * root inside may write to, past every limit.
+ * Files of ours below /etc, mounted read-only, but for those that root may write to (own-etc.ts). An engine's own `hostname`
+ * and `resolv.conf` are files of the host's disk that root inside may write to, past every limit.
  */
 export const etcFiles = ["passwd", "group", "hosts", "hostname", "resolv.conf"] as const;
 /** There is no name server. */
@@ -134,13 +140,13 @@ export function containerOptions(
 ): Docker.ContainerCreateOptions {
   const { limits } = spec;
   const ownLabels = { ...sandboxLabels(spec, host), [labels.sandbox]: name };
-  const keeper = keeperId(spec);
   return {
     name,
     Image: image,
-    Entrypoint: waitForever,
+    Entrypoint: [`${doorInside}/${keeperFile}`],
     Cmd: [],
-    User: `${keeper}:${keeper}`,
+    // The rights of a container whose own process is another user's are no rights of root's.
+    User: "0:0",
     WorkingDir: "/",
     Hostname: hostname,
     NetworkDisabled: true,
@@ -148,6 +154,7 @@ export function containerOptions(
     Labels: ownLabels,
     HostConfig: {
       ...boundedHost(limits, files.seccomp),
+      CapAdd: rightsOf(spec, files.seccomp),
       NetworkMode: "none", // Podman does not know NetworkDisabled
       LogConfig: { Type: "none", Config: {} },
       Mounts: [...memoryPlaces(spec, files.imageVolumes).map((place) => volume(place, ownLabels)), ...files.mounts],

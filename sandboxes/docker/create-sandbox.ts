@@ -24,7 +24,7 @@ import { engineTraits } from "./engine-traits.ts";
 import { startEntrypoint, startsNothing } from "./entrypoint.ts";
 import { closeRoot } from "./layer/capped-layer.ts";
 import { overlayMounts } from "./layer/overlay-mounts.ts";
-import { assertOwnHosts, hasOwnHosts, putOwnHosts } from "./own-hosts.ts";
+import { assertOwnHosts, ownEtcNames, putOwnEtc } from "./own-etc.ts";
 import { profileFor } from "./profile-for.ts";
 import { removeContainer, removeVolumes } from "./remove.ts";
 import { makeFolder, type StartedContainer, startContainer } from "./start-container.ts";
@@ -96,15 +96,15 @@ async function begin(
   const seccomp = await profileFor(docker, owned.image, { watches: spec.inotify === true }, signal);
   const folders = { ...spec.mounts, [doorInside]: await doorPack(cpuOf(image.platform)) };
   const etc = await etcWithNames(image.etc, spec.services);
-  const ownsHosts = await hasOwnHosts(docker, spec);
-  const names = namesInEtc(ownsHosts);
+  const inLayer = await ownEtcNames(docker, spec);
+  const names = namesMounted(inLayer);
   const mounts = await mountsAt(docker, owned.image, { folders, files: { folder: etc, names } }, signal);
   const request = containerOptions(name, spec, owned.image, { mounts, imageVolumes: image.volumes, seccomp }, await hostId());
   const missing = owned.hasWorkdir ? null : { path: spec.workdir, user: userId(spec) };
-  const before = ownsHosts ? (made: Docker.Container) => putOwnHosts(made, etc) : undefined;
+  const before = inLayer.length > 0 ? (made: Docker.Container) => putOwnEtc(made, etc, inLayer) : undefined;
   const started = await startContainer(docker, request, spec.limits, disk_limit, missing, signal, before);
   const { container } = started;
-  if (ownsHosts) await assertOwnHosts(container);
+  if (inLayer.length > 0) await assertOwnHosts(container);
   if (missing !== null && !started.hasFolder) await makeFolder(container, missing.path, missing.user);
   const { init_seconds } = spec.limits;
   const ownLabels = request.Labels ?? {};
@@ -112,8 +112,8 @@ async function begin(
 }
 
 /** What is mounted read-only below /etc: path inside -> name. */
-function namesInEtc(ownsHosts: boolean): Record<string, string> {
-  const names = etcFiles.filter((name) => !(ownsHosts && name === "hosts"));
+function namesMounted(inLayer: readonly string[]): Record<string, string> {
+  const names = etcFiles.filter((name) => !inLayer.includes(name));
   return Object.fromEntries(names.map((name) => [`/etc/${name}`, name]));
 }
 

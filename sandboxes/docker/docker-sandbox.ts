@@ -12,14 +12,15 @@ import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
 import type { RunningServices } from "../services/service-container.ts";
 import { pauseContainer } from "./client.ts";
-import { commandEnv, commandUserId, engineOwn, keeperId, labels, type MemoryPlace, userId } from "./container.ts";
+import { commandEnv, commandUserId, engineOwn, guardId, labels, type MemoryPlace, userId } from "./container.ts";
 import { openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
 import { ContainerHealth } from "./container-health.ts";
-import { killAgentAndKeeper, killTree, type RunOwn, treeVariable } from "./end-processes.ts";
+import { killAll, killTree, type RunOwn, treeVariable } from "./end-processes.ts";
 import { engineTraits } from "./engine-traits.ts";
 import { type Command, runCommand } from "./exec.ts";
 import { containerLayer, type LayerQuery, putLayer } from "./layer/container-layer.ts";
+import { isUntouched, ownEtcNames, withoutUserFiles } from "./own-etc.ts";
 import { removeContainer, removeVolumes } from "./remove.ts";
 
 /** A command of ours inside (kill, cat) that takes longer has a container that no longer answers. */
@@ -66,10 +67,6 @@ export class DockerSandbox implements Sandbox {
   readonly #origin: string;
   readonly #layerBytes: number;
   readonly #health: ContainerHealth;
-  /** `uid:gid` of the agent. */
-  readonly #user: string;
-  /** `uid:gid` of the container's own process, which the agent can neither signal nor trace. */
-  readonly #keeper: string;
   readonly #doorKind: DoorKind;
   readonly #layer: LayerQuery["from"];
   readonly #onEnd: () => void;
@@ -92,10 +89,8 @@ export class DockerSandbox implements Sandbox {
     this.#imageBytes = imageBytes;
     this.#origin = origin;
     this.#layerBytes = spec.limits.disk_mb * 1024 * 1024;
-    this.#user = `${userId(spec)}:${userId(spec)}`;
-    this.#keeper = `${keeperId(spec)}:${keeperId(spec)}`;
     this.#health = new ContainerHealth(this.#container, spec.limits, facts.disk_limit === "watchdog", (argv) =>
-      this.#own(argv, this.#keeper),
+      this.#own(argv, `${guardId}:${guardId}`),
     );
     this.#doorKind = door;
     this.#layer = layer;
@@ -141,7 +136,7 @@ export class DockerSandbox implements Sandbox {
       max_output_bytes: options.max_output_bytes ?? this.#spec.limits.output_bytes,
       keep_output: options.keep_output,
       signal: options.signal,
-      kill: () => killTree(this.#own, user, mark),
+      kill: () => killTree(this.#own, id, mark),
     });
     return { ...finished, out_of_memory: await this.#health.checkAfter(finished, argv) };
   }
@@ -177,7 +172,9 @@ export class DockerSandbox implements Sandbox {
   async *changes(paths: string[], options: ChangesOptions = {}): AsyncGenerator<LayerEntry> {
     const places = this.#places.map(({ target }) => target);
     const { ownEntries } = await engineTraits(this.#docker);
-    const hidden = [...engineOwn, ...ownEntries, ...Object.keys(this.#spec.mounts), doorInside];
+    const hasUsers = (await ownEtcNames(this.#docker, this.#spec)).length > 0;
+    const own = hasUsers ? withoutUserFiles(engineOwn) : engineOwn;
+    const hidden = [...own, ...ownEntries, ...Object.keys(this.#spec.mounts), doorInside];
     const asked = this.#places.filter(({ target }) => paths.some((path) => isBelow(path, target)));
     const disk = this.#layerBytes + asked.reduce((sum, { megabytes }) => sum + megabytes, 0) * 1024 * 1024;
     const all = this.#places.reduce((sum, { megabytes }) => sum + megabytes, 0) * 1024 * 1024;
@@ -193,7 +190,8 @@ export class DockerSandbox implements Sandbox {
     const isLive = options.of === "setup";
     if (isLive) await pauseContainer(this.#container);
     try {
-      yield* containerLayer(this.#docker, this.#container, { ...query, ...options });
+      for await (const entry of containerLayer(this.#docker, this.#container, { ...query, ...options }))
+        if (!isUntouched(entry)) yield entry;
     } finally {
       if (isLive) await this.#container.unpause();
     }
@@ -238,10 +236,10 @@ export class DockerSandbox implements Sandbox {
     );
   }
 
-  /** A process of the agent's that kills faster than it is killed (root without capabilities may not) stops with the whole container. */
+  /** A process of the agent's that starts others faster than they are killed stops with the whole container. */
   async #endAll(): Promise<void> {
     for (let round = 0; round < freezeRounds; round += 1) {
-      const areGone = await killAgentAndKeeper(this.#own, { id: userId(this.#spec), user: this.#user }, this.#keeper);
+      const areGone = await killAll(this.#own, userId(this.#spec));
       // A command that the engine had not started yet was not there to be killed: it is, in the next round.
       await withinTime(Promise.all(this.#running), freezeRoundMs);
       if (this.#running.size === 0 && areGone) {

@@ -1,4 +1,5 @@
 /** Ends the processes of one container, from inside: one command's, all of a user's, and those that kill back. */
+import { doorId, guardId } from "./container.ts";
 import type { Finished } from "./exec.ts";
 
 /** Runs a command of ours in the container, as `uid:gid`. */
@@ -27,37 +28,66 @@ done
 kill -9 -1`;
 
 /**
- * Run as the keeper, so that the agent cannot signal it: ends all other processes of the keeper, then reports by its
- * exit code whether a process of user $1 lives. Only builtins.
+ * Run as the guard, which the agent cannot signal: prints user and group of each process that lives, but for the
+ * container's own and those of the users $1. Only builtins.
  */
-const killOwnAndLook = `
-kill -9 -1 2>/dev/null
+const look = `
 for status in /proc/[0-9]*/status; do
-  state= user=
+  [ "$status" = /proc/1/status ] && continue
+  state= user= group=
   while read -r key value rest; do
-    case $key in State:) state=$value;; Uid:) user=$value;; esac
+    case $key in State:) state=$value;; Uid:) user=$value;; Gid:) group=$value;; esac
   done 2>/dev/null <"$status"
-  [ "$user" = "$1" ] && [ "$state" != Z ] && [ "$state" != X ] && exit 1
+  case " $1 " in *" $user "*) continue;; esac
+  [ -n "$user" ] && [ "$state" != Z ] && [ "$state" != X ] && echo "$user:$group"
 done
 exit 0`;
 
-/** Ends what the command with this mark started, as its user. */
-export async function killTree(own: RunOwn, user: string, mark: string): Promise<void> {
-  const { exit_code } = await own(["sh", "-c", killMarked, "sh", `${treeVariable}=${mark}`], user).catch(() => ({ exit_code: null }));
-  // No process could be started to look for the mark (the limit of pids is reached): all of the user's then.
-  if (exit_code !== 0) await killAll(own, user);
+/** The guard's other commands, where all is to end. */
+const killOwn = "kill -9 -1 2>/dev/null";
+
+/** Root becomes other users to start services and to fetch packages. What is left of more than these stops with the container. */
+const mostUsers = 16;
+
+/** Ends what a command of this user with this mark started: its own processes, and those of users that its root became. */
+export async function killTree(own: RunOwn, user: number, mark: string): Promise<void> {
+  await killMarkedAs(own, of(user), mark);
+  if (user !== 0) return;
+  for (const other of (await livingUsers(own)) ?? []) if (other !== of(user)) await killMarkedAs(own, other, mark);
 }
 
-async function killAll(own: RunOwn, user: string): Promise<void> {
+async function killMarkedAs(own: RunOwn, user: string, mark: string): Promise<void> {
+  const argv = ["sh", "-c", killMarked, "sh", `${treeVariable}=${mark}`];
+  const { exit_code } = await own(argv, user).catch(() => ({ exit_code: null }));
+  // No process could be started to look for the mark (the limit of pids is reached): all of the user's then.
+  if (exit_code !== 0) await killAllOf(own, user);
+}
+
+async function killAllOf(own: RunOwn, user: string): Promise<void> {
   await own(["sh", "-c", "kill -9 -1"], user);
 }
 
 /**
- * The agent's processes first, then what we started as the keeper; the door's forwarder is another user's and stays.
- * False where a process of the agent's was seen after that: it kills faster than it is killed, or was only being started.
+ * The agent's processes first, then all others but the door's forwarder. False where one was seen after that: it starts others
+ * faster than they are killed, or was only being started.
  */
-export async function killAgentAndKeeper(own: RunOwn, agent: { id: number; user: string }, keeper: string): Promise<boolean> {
-  await killAll(own, agent.user);
-  const { exit_code } = await own(["sh", "-c", killOwnAndLook, "sh", String(agent.id)], keeper);
-  return exit_code === 0;
+export async function killAll(own: RunOwn, agent: number): Promise<boolean> {
+  await killAllOf(own, of(agent));
+  const users = await livingUsers(own, killOwn);
+  for (const user of users ?? []) await killAllOf(own, user);
+  return users?.length === 0;
+}
+
+/** As `uid:gid`: of processes that are neither ours nor the container's own. null: it cannot be seen. `first`: what the shell does before. */
+async function livingUsers(own: RunOwn, first = ""): Promise<string[] | null> {
+  const kept = [guardId, doorId];
+  const { stdout, exit_code } = await own(["sh", "-c", first + look, "sh", kept.join(" ")], of(guardId));
+  if (exit_code !== 0) return null;
+  // Root may have replaced the shell, and print what it likes.
+  const users = stdout.split("\n").filter((line) => /^[0-9]{1,5}:[0-9]{1,5}$/.test(line) && !kept.includes(Number.parseInt(line, 10)));
+  return [...new Set(users)].slice(0, mostUsers);
+}
+
+function of(user: number): string {
+  return `${user}:${user}`;
 }

@@ -5,8 +5,8 @@
  *
  * A process inside that takes commands over one attached stream would answer in a millisecond, and is not used: its end
  * and exit code would be its own word instead of the engine's. The agent can trace and end a process of its own user and
- * answer in its place. A process of another user has no capabilities, so it can neither end the agent's processes nor
- * write its files. Before the agent or a work's tests run, no commands are left to be worth it: ARCHITECTURE counts them.
+ * answer in its place. A process of another user that is not root has no capabilities, so it can neither end the agent's
+ * processes nor write its files. Before the agent or a work's tests run, no commands are left to be worth it: ARCHITECTURE counts them.
  */
 
 import type { Duplex } from "node:stream";

@@ -13,6 +13,9 @@ const ofTheMachine = [
   ...["driver", "dynamic_debug"],
 ].map((name) => `/proc/${name}`);
 
+/** By these root inside would choose whom the out-of-memory killer takes first: the process that keeps the container. */
+const ofTheKeeper = ["/proc/1", "/proc/1/task/1"].flatMap((folder) => [`${folder}/oom_adj`, `${folder}/oom_score_adj`]);
+
 const ofItsDevices = [
   "/sys/firmware",
   "/sys/hypervisor",
@@ -31,7 +34,7 @@ const ofItsDevices = [
   ),
 ];
 
-export const maskedPaths: readonly string[] = [...byEngines, ...ofTheMachine, ...ofItsDevices];
+export const maskedPaths: readonly string[] = [...byEngines, ...ofTheMachine, ...ofTheKeeper, ...ofItsDevices];
 
 /** Seen and not written, as engines have it by themselves: settings of the kernel. */
 export const readOnlyPaths: readonly string[] = ["bus", "fs", "irq", "sys"].map((name) => `/proc/${name}`);

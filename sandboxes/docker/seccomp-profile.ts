@@ -28,9 +28,8 @@ const allowed = {
     riscv_hwprobe`,
   users: `
     getuid getuid32 geteuid geteuid32 getgid getgid32 getegid getegid32 getresuid getresuid32 getresgid getresgid32
-    getgroups getgroups32 setuid setuid32 setgid setgid32 setreuid setreuid32 setregid setregid32 setresuid setresuid32
-    setresgid setresgid32 setfsuid setfsuid32 setfsgid setfsgid32 setgroups setgroups32 capget capset seccomp
-    landlock_create_ruleset landlock_add_rule landlock_restrict_self`,
+    getgroups getgroups32 setgid setgid32 setregid setregid32 setresgid setresgid32 setfsgid setfsgid32 setgroups setgroups32
+    capget capset seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self`,
   signals: `
     kill tkill tgkill pause sigaltstack sigprocmask sigreturn rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo
     rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 rt_tgsigqueueinfo signalfd signalfd4`,
@@ -65,6 +64,23 @@ const unix = 1;
 /** Sockets are of these families of Linux: unix, IPv4, IPv6, netlink. Not AF_VSOCK, which reaches what runs this machine, and not AF_ALG. */
 const families = [unix, 2, 10, 16];
 
+/** Calls that change the user of a process, by how many users they name. */
+const userCalls = [
+  ["setuid", "setuid32", "setfsuid", "setfsuid32"],
+  ["setreuid", "setreuid32"],
+  ["setresuid", "setresuid32"],
+];
+
+/**
+ * Users that a process may become: those below 32768, 65534, and the one that it is (-1). Not those above, which are ours
+ * (container.ts): no process inside becomes one that could trace or end what keeps the container.
+ */
+const becomes: Pick<CallCondition, "value" | "valueTwo">[] = [
+  { value: 0xffff8000, valueTwo: 0 },
+  { value: 0xffffffff, valueTwo: 65_534 },
+  { value: 0xffffffff, valueTwo: 0xffffffff },
+];
+
 /** Personalities: Linux, 32-bit Linux, each also with the old version's number, and the question which one it is. */
 const personalities = [0, 0x8, 0x20000, 0x20008, 0xffffffff];
 /** Each bit asks for a namespace of its own, in which a process would have capabilities. */
@@ -94,12 +110,20 @@ export function seccompProfile({ watches }: { watches: boolean }): string {
       allow(["clone"], [{ index: 0, value: namespaceFlags, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }]),
       // Its flags lie in memory, where no filter sees them; libraries go on with clone.
       refuse(["clone3"], errno.ENOSYS),
+      ...userCalls.flatMap((names, more) => usersNamed(more + 1).map((args) => allow(names, args))),
       ...families.map((value) => allow(["socket"], [{ index: 0, value, op: "SCMP_CMP_EQ" }])),
       allow(["socketpair"], [{ index: 0, value: unix, op: "SCMP_CMP_EQ" }]),
       // How 32-bit programs open sockets of any family; a rule for `socket` would open it with them.
       refuse(["socketcall"], errno.ENOSYS),
     ],
   } satisfies { syscalls: CallRule[]; [key: string]: unknown });
+}
+
+/** Each way in which so many arguments name users that a process may become. */
+function usersNamed(count: number): CallCondition[][] {
+  if (count === 0) return [[]];
+  const index = count - 1;
+  return usersNamed(index).flatMap((others) => becomes.map((one) => [...others, { index, ...one, op: "SCMP_CMP_MASKED_EQ" as const }]));
 }
 
 function allow(names: string[], args?: CallCondition[]): CallRule {

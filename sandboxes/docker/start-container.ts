@@ -35,7 +35,7 @@ export async function startContainer(
   return { container, pid, disk_limit: holds ? "overlay" : "watchdog", hasFolder: holds && folder !== null };
 }
 
-/** As Docker has it. Root in a sandbox has no capability to write where the mode forbids it. */
+/** As Docker has it: root may have no capability to write where the mode forbids it. */
 async function openRoot(container: Docker.Container): Promise<void> {
   if ((await pathStat(container, "/"))?.mode === 0o555) await makeFolder(container, "/.", 0);
 }

@@ -1,5 +1,5 @@
 /**
- * What is mounted into every container for its door: a Node for Linux and the forwarder. With Node the forwarder runs
+ * What is mounted into every container: the program that keeps it, and for its door a Node for Linux and the forwarder. With Node the forwarder runs
  * the same multiplexer as the host, and nothing is asked of the image but glibc and libstdc++ (every image that has apt
  * or a compiler has both).
  */
@@ -9,21 +9,28 @@ import { chmod, copyFile, link, mkdir, readFile, rm, stat, writeFile } from "nod
 import { extname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
+import { AlidadeError } from "../../errors.ts";
 import { cached } from "../../host/cache-folder.ts";
+import { keeperProgram } from "./keeper-program.ts";
 
 /** `.ts` in a source tree, `.js` where it was published. */
 const extension = extname(fileURLToPath(import.meta.url));
 const parts = [`forwarder${extension}`, `multiplexer${extension}`];
 export const forwarderFile = `forwarder${extension}`;
+export const keeperFile = "keeper";
 
-/** A host folder with `node` and the forwarder. `arch` is the engine's CPU in Node's words. */
+/** A host folder with `keeper`, `node` and the forwarder. `arch` is the engine's CPU in Node's words. Throws `sandbox_unavailable`. */
 export async function doorPack(arch: string = process.arch): Promise<string> {
   const sources = await Promise.all(parts.map((name) => readFile(new URL(name, import.meta.url))));
-  const hash = createHash("sha256").update(`${process.version} ${arch} ${process.execPath}`);
+  const keeper = keeperProgram(arch);
+  if (keeper === null) throw new AlidadeError("sandbox_unavailable", `The engine's CPU is ${arch}: use an engine on x64 or arm64.`);
+  const hash = createHash("sha256").update(`${process.version} ${arch} ${process.execPath}`).update(keeper);
   for (const source of sources) hash.update(source);
   return cached(`door/${hash.digest("hex").slice(0, 16)}`, async (folder) => {
     for (const [index, name] of parts.entries()) await writeFile(join(folder, name), sources[index] as Buffer, { mode: 0o644 });
     await writeFile(join(folder, "package.json"), '{"type":"module"}\n', { mode: 0o644 });
+    await writeFile(join(folder, keeperFile), keeper);
+    await chmod(join(folder, keeperFile), 0o755);
     await placeNode(folder, arch);
   });
 }

@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { currentOwner } from "../../host/owner.ts";
+import { rootRights } from "../../sandboxes/docker/container.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { Limits } from "../../schema/task.ts";
@@ -20,7 +21,8 @@ async function spec(more: Partial<SandboxSpec> = {}): Promise<SandboxSpec> {
 
 for (const user of ["agent", "root"] as const) {
   for (const writable of ["workdir", "root"] as const) {
-    test(`${user} with a writable ${writable} has no capability, and cannot end or trace the container`, {
+    const rights = writable === "root" ? (user === "root" ? "what package managers need" : "none for itself") : "none";
+    test(`${user} with a writable ${writable} has these capabilities: ${rights}; it cannot end or trace the container`, {
       timeout: 120_000,
     }, async (t) => {
       if (!(await need(t, "docker"))) return;
@@ -32,7 +34,9 @@ for (const user of ["agent", "root"] as const) {
         `${uid}\n${uid}\n${uid}\n/home/agent\n`,
       );
       const status = await inside("cat /proc/self/status");
-      for (const set of ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]) assert.match(status, new RegExp(`^${set}:\\s+0+$`, "m"));
+      const given = writable === "root" ? rootRights : [];
+      const sets = { CapInh: [], CapPrm: user === "root" ? given : [], CapEff: user === "root" ? given : [], CapBnd: given, CapAmb: [] };
+      for (const [set, names] of Object.entries(sets)) assert.equal(maskIn(status, set), maskOf(names), set);
       assert.match(status, /^NoNewPrivs:\s+1$/m);
       const written = await inside("for path in /x /usr/bin/x /etc/x /opt/alidade/door/x; do touch $path 2>/dev/null && echo $path; done");
       assert.equal(written, user === "root" && sandbox.facts.writable === "root" ? "/x\n/usr/bin/x\n/etc/x\n" : "");
@@ -53,6 +57,87 @@ for (const user of ["agent", "root"] as const) {
     });
   }
 }
+
+/** The kernel's numbers of capabilities. */
+const numbers: Record<string, number> = { CHOWN: 0, DAC_OVERRIDE: 1, FOWNER: 3, FSETID: 4, SETGID: 6, SETUID: 7 };
+
+function maskOf(names: readonly string[]): number {
+  return names.reduce((mask, name) => mask | (1 << (numbers[name] as number)), 0);
+}
+
+function maskIn(status: string, set: string): number {
+  return Number.parseInt(new RegExp(`^${set}:\\s+([0-9a-f]+)$`, "m").exec(status)?.[1] ?? "", 16);
+}
+
+/** Tries each in a process of its own; prints what succeeded. */
+const becoming = `
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(what, act):
+    if os.fork() == 0:
+        try: done = act()
+        except OSError: done = False
+        if done is not False: print(what, flush=True)
+        os._exit(0)
+    os.wait()
+def call(number, *arguments): return libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments)) == 0
+setuid, setreuid, setresuid, setfsuid = (105, 113, 117, 122) if os.uname().machine == "x86_64" else (146, 145, 147, 151)
+def fs(user):
+    call(setfsuid, user)
+    return call(setfsuid, user) if user == 0 else libc.syscall(ctypes.c_long(setfsuid), ctypes.c_long(-1)) == user & 0xffffffff
+for user in (33, 32767, 65534): tried(user, lambda: os.setresuid(user, user, user))
+for ours in (65530, 65531, 65532, 65533, 65533 + (1 << 32), 32768, 65535, 70000):
+    tried(("setuid", ours), lambda: call(setuid, ours))
+    tried(("setfsuid", ours), lambda: fs(ours))
+    for at in range(2): tried(("setreuid", at, ours), lambda: call(setreuid, *[ours if one == at else -1 for one in range(2)]))
+    for at in range(3): tried(("setresuid", at, ours), lambda: call(setresuid, *[ours if one == at else -1 for one in range(3)]))
+def suid():
+    import shutil, subprocess
+    shutil.copy("/usr/bin/id", "/work/id"); os.chown("/work/id", 65533, 65533); os.chmod("/work/id", 0o6755)
+    return subprocess.run(["/work/id", "-u"], capture_output=True).stdout != b"0\\n" and None
+tried("a program of the guard's", suid)
+`;
+
+/** Each would end what keeps the container, or have it ended first. */
+const endingTheKeeper = `
+import resource, signal
+tried("traced", lambda: call(101 if os.uname().machine == "x86_64" else 117, 16, 1, 0, 0))
+tried("written to", lambda: os.open("/proc/1/mem", os.O_RDWR))
+for name in ("oom_score_adj", "oom_adj"):
+    for place in ("/proc/1", "/proc/1/task/1"):
+        tried("said", lambda: open(f"{place}/{name}", "w").write("1000") and False)
+tried("limited", lambda: resource.prlimit(1, resource.RLIMIT_CPU, (0, 0)) and False)
+for number in range(1, 65):
+    tried("signalled", lambda: [os.kill(1, number)] and False)
+print(open("/proc/1/oom_score").read() == open("/proc/self/oom_score").read(), flush=True)
+`;
+
+test("root becomes any user but those of ours, and neither ends nor traces what keeps its container", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec({ user: "root", writable: "root" }), signal);
+  const { stdout, stderr } = await sandbox.exec(["python3", "-c", becoming + endingTheKeeper], { timeout_ms: 60_000 });
+  assert.equal(stdout, "33\n32767\n65534\nTrue\n", stderr);
+  // It starts nothing, so it lives where nothing can be started, and leaves nothing of others behind.
+  await sandbox.exec(["python3", "-c", "import os\nwhile True:\n  if not os.fork(): os.execvp('sleep', ['sleep', '2'])"], {
+    timeout_ms: 5_000,
+  });
+  assert.equal((await sandbox.exec(["true"])).exit_code, 0);
+});
+
+test("processes of users that root became end with the others, by a freeze and with their command", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await using sandbox = await docker.create(await spec({ user: "root", writable: "root" }), signal);
+  const asOther = (seconds: number) => `import os; os.setresuid(33, 33, 33); os.execvp("sleep", ["sleep", "${seconds}"])`;
+  const living = async () => (await run("docker", ["top", sandbox.id, "-eo", "pid,args"])).stdout;
+  const late = await sandbox.exec(["python3", "-c", asOther(4001)], { timeout_ms: 2_000 });
+  assert.equal(late.timed_out, true);
+  assert.doesNotMatch(await living(), /sleep 4001/);
+  await sandbox.exec(["sh", "-c", `setsid python3 -c '${asOther(4002)}' >/dev/null 2>&1 & sleep 1`]);
+  assert.match(await living(), /sleep 4002/);
+  await sandbox.freeze();
+  await sandbox.resume?.();
+  assert.doesNotMatch(await living(), /sleep 4002/);
+});
 
 test("memory is the task's limit, and the writable layer ends at the task's disk", { timeout: 120_000 }, async (t) => {
   if (!(await need(t, "engine-here"))) return;

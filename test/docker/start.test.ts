@@ -91,10 +91,16 @@ test("an ENTRYPOINT of root that writes to /etc/hosts starts, and what stands th
     // Folders in which something is mounted or written are told in any case.
     for await (const { path, type } of sandbox.changes(["/"], { signal })) if (type !== "folder") changed.push(path);
     assert.deepEqual(changed, []);
+    await using other = await dockerBackend({ disk_limit }).create({ ...asked, image: null }, signal);
+    await other.exec(["sh", "-c", "echo 'more:x:77:77::/:/bin/sh' >>/etc/passwd"]);
+    await other.freeze();
+    const users: string[] = [];
+    for await (const { path, type } of other.changes(["/"], { signal })) if (type !== "folder") users.push(path);
+    assert.deepEqual(users, ["/etc/passwd"], "users that were added are a part of the work");
   }
 });
 
-test("root fills its own disk by /etc/hosts and nothing else, and the other files of /etc stay closed", { timeout: 120_000 }, async (t) => {
+test("root fills its own disk by its files of /etc and nothing else, and the engine's stay closed", { timeout: 120_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create({ ...(await spec(null)), user: "root", writable: "root" }, signal);
   const inside = async (command: string) => (await sandbox.exec(["sh", "-c", command])).stdout.trim();
@@ -102,10 +108,10 @@ test("root fills its own disk by /etc/hosts and nothing else, and the other file
   const most = (limits.disk_mb + 2) * 1024 * 1024;
   if (sandbox.facts.disk_limit === "overlay")
     assert.ok(Number(await inside("cat /dev/zero >>/etc/hosts 2>/dev/null; stat -c %s /etc/hosts")) <= most);
-  for (const path of ["/etc/passwd", "/etc/group", "/etc/hostname", "/etc/resolv.conf"])
-    assert.equal(await inside(`: 2>/dev/null >>${path} && echo written`), "", path);
+  for (const path of ["/etc/hostname", "/etc/resolv.conf"]) assert.equal(await inside(`: 2>/dev/null >>${path} && echo written`), "", path);
   await using agent = await docker.create({ ...(await spec(null)), writable: "root" }, signal);
-  assert.equal((await agent.exec(["sh", "-c", ": >>/etc/hosts && echo written"], { user: "root" })).stdout, "");
+  for (const path of ["/etc/hosts", "/etc/passwd", "/etc/group"])
+    assert.equal((await agent.exec(["sh", "-c", `: 2>/dev/null >>${path} && echo written`])).stdout, "", path);
 });
 
 test("an image's own HEALTHCHECK is awaited where the task names none", { timeout: 120_000 }, async (t) => {

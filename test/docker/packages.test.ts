@@ -1,0 +1,168 @@
+/** Package managers inside: for the tests of a task, and for its agent. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import type { TreeFile } from "../../files/file-tree.ts";
+import { checkTask } from "../../graders/check.ts";
+import { currentOwner } from "../../host/owner.ts";
+import { docker } from "../../sandboxes/docker.ts";
+import { plainRules } from "../../sandboxes/network/open-network.ts";
+import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
+import { specOf } from "../../sandboxes/task-spec.ts";
+import type { Task } from "../../schema/task.ts";
+import { loadTasks } from "../../tasks/index.ts";
+import { harborFolder } from "../fakes/harbor-tasks.ts";
+import { type Need, need } from "../needs.ts";
+import { testImage } from "./test-image.ts";
+
+const signal = AbortSignal.timeout(280_000);
+const owner = { run_id: "packages", owner: await currentOwner() };
+const run = promisify(execFile);
+
+/** A package `teller` for each manager, whose program succeeds where the answer is right. That of Debian has a user of its own. */
+const packages = `set -e
+mkdir -p /repo /t/deb/DEBIAN /t/deb/usr/bin /t/npm/package
+cd /t
+printf 'Package: teller\\nVersion: 1.0\\nArchitecture: all\\nMaintainer: test <test@example.org>\\nDescription: tells\\n' > deb/DEBIAN/control
+printf '#!/bin/sh\\nset -e\\nuseradd --system teller\\ninstall -d -o teller -g teller -m 2750 /var/lib/teller\\n' > deb/DEBIAN/postinst
+printf '#!/bin/sh\\nexec grep -qx 42 /app/answer.txt\\n' > deb/usr/bin/teller
+chmod 755 deb/DEBIAN/postinst deb/usr/bin/teller
+dpkg-deb --root-owner-group -b deb /repo/teller_1.0_all.deb
+( cd /repo; dpkg-deb -f teller_1.0_all.deb; echo "Filename: ./teller_1.0_all.deb"; echo "Size: $(stat -c %s teller_1.0_all.deb)"; echo "SHA256: $(sha256sum teller_1.0_all.deb | cut -d' ' -f1)" ) > Packages
+mv Packages /repo/
+printf '{"name":"teller","version":"1.0.0","bin":{"teller":"teller.js"}}' > npm/package/package.json
+printf '#!/usr/bin/env node\\nprocess.exit(require("fs").readFileSync("/app/answer.txt","utf8").trim()==="42"?0:1)\\n' > npm/package/teller.js
+tar -C npm -czf /repo/teller-1.0.0.tgz package
+python3 - <<'PY'
+import zipfile
+info = "teller-1.0.dist-info/"
+with zipfile.ZipFile("/repo/teller-1.0-py3-none-any.whl", "w") as wheel:
+    wheel.writestr("teller.py", "import sys\\nsys.exit(open('/app/answer.txt').read().strip() != '42')\\n")
+    wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: teller\\nVersion: 1.0\\n")
+    wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    wheel.writestr(info + "RECORD", f"teller.py,,\\n{info}METADATA,,\\n{info}WHEEL,,\\n{info}RECORD,,\\n")
+PY
+rm -r /t /etc/apt/sources.list* && mkdir /app
+`;
+
+/** Debian without any of the tools, and with the packages. */
+const image = () => testImage("packages", `RUN echo ${Buffer.from(packages).toString("base64")} | base64 -d | bash`);
+
+const name = "packages.example.org";
+
+type Manager = {
+  needs: Need[];
+  /** Folders of this machine: the manager itself, where the image has none. */
+  mounts: () => Promise<Record<string, string>>;
+  /** Installs the package from a place, then asks its program. */
+  script: (place: string) => string;
+  /** How a server at an address answers. */
+  answers: (path: string, at: string, files: TreeFile[]) => string | Buffer | undefined;
+};
+
+const contentOf = (files: TreeFile[], path: string) => files.find((file) => `/${file.path}` === path)?.content;
+
+const managers: Record<string, Manager> = {
+  apt: {
+    needs: [],
+    mounts: async () => ({}),
+    script: (place) => `echo "deb [trusted=yes] ${place} ./" > /etc/apt/sources.list
+apt-get update && apt-get install -y teller
+[ "$(stat -c %U:%G:%a /var/lib/teller)" = teller:teller:2750 ] && teller`,
+    answers: (path, _at, files) => contentOf(files, path),
+  },
+  pip: {
+    needs: ["pip"],
+    mounts: async () => {
+      const { stdout } = await run("python3", ["-c", "import pip; print(pip.__path__[0])"]);
+      return { "/opt/tools/pip": stdout.trim() };
+    },
+    script: (place) => `export PYTHONPATH=/opt/tools
+index="--no-index --find-links ${place}"
+case ${place} in http*) index="--index-url ${place}/simple --trusted-host ${name}";; esac
+python3 -m pip install --break-system-packages $index teller
+env -u PYTHONPATH python3 -m teller`,
+    answers: (path, _at, files) =>
+      path === "/simple/teller/" ? '<a href="/teller-1.0-py3-none-any.whl">teller-1.0-py3-none-any.whl</a>' : contentOf(files, path),
+  },
+  npm: {
+    needs: [],
+    mounts: async () => ({
+      [nodeInside]: await nodeMount(),
+      "/opt/tools/npm": `${(await run("npm", ["root", "-g"])).stdout.trim()}/npm`,
+    }),
+    script: (place) => `export PATH=$PATH:${nodeInside}/bin
+case ${place} in http*) from="--registry ${place} teller";; *) from=${place}/teller-1.0.0.tgz;; esac
+node /opt/tools/npm/bin/npm-cli.js install --no-audit --no-fund --prefix /usr/local -g $from
+teller`,
+    answers: (path, at, files) => {
+      const version = { name: "teller", version: "1.0.0", bin: { teller: "teller.js" }, dist: { tarball: `${at}/teller-1.0.0.tgz` } };
+      return path === "/teller"
+        ? JSON.stringify({ name: "teller", "dist-tags": { latest: "1.0.0" }, versions: { "1.0.0": version } })
+        : contentOf(files, path);
+    },
+  },
+};
+
+/** `solve`, `judge`: lines of scripts; the second one's end is the reward. */
+async function taskOf(solve: string, judge: string, { mounts }: Manager, more: object = {}): Promise<Task> {
+  const files = {
+    "task.toml": `[environment]\ndocker_image = "${await image()}"\nworkdir = "/app"\nmemory_mb = 512\nstorage_mb = 256\n`,
+    "instruction.md": "Write the answer into answer.txt.\n",
+    "solution/solve.sh": `#!/bin/bash\n${solve}\n`,
+    "tests/test.sh": `#!/bin/bash\n(\n${judge}\n)\nif [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n`,
+  };
+  const [task] = await loadTasks(await harborFolder({ one: files }), { signal });
+  assert.ok(task);
+  return { ...task, environment: { ...task.environment, ...more, mounts: await mounts() } };
+}
+
+async function served({ answers }: Manager, files: TreeFile[]) {
+  const server = createServer(({ url = "", headers }, response) => {
+    const { pathname } = new URL(url, "http://any");
+    const answer = answers(pathname, `http://${headers.host}`, files);
+    response.writeHead(answer === undefined ? 404 : 200, { "content-type": /^[{]/.test(`${answer}`) ? "application/json" : "text/html" });
+    response.end(answer);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  return Object.assign(server, { port: typeof address === "object" && address !== null ? address.port : 0 });
+}
+
+const rules = () => ({
+  ...plainRules(),
+  network: { resolve: async (host: string) => (host === name ? ["127.0.0.1"] : []), mayConnect: () => true },
+});
+
+async function rewards(task: Task): Promise<unknown[]> {
+  const { runs } = await checkTask(task, docker, { ...owner, times: 1, rules: rules(), signal });
+  return runs.map(({ attempt, verdict }) => {
+    const { reward, evidence, error } = verdict;
+    return reward === (attempt === "gold" ? 1 : 0) ? reward : { attempt, reward, error, evidence };
+  });
+}
+
+for (const [named, manager] of Object.entries(managers)) {
+  test(`tests that install by ${named}, from the image and from a server, pay the solution and no change nothing`, {
+    timeout: 240_000,
+  }, async (t) => {
+    for (const one of ["docker", ...manager.needs] as const) if (!(await need(t, one))) return;
+    const fromImage = await taskOf("echo 42 > answer.txt", manager.script(named === "apt" ? "file:/repo" : "/repo"), manager);
+    assert.deepEqual(await rewards(fromImage), [1, 0]);
+    await using sandbox = await docker.create(specOf(fromImage, owner), signal);
+    await using server = await served(manager, await sandbox.readFiles("/repo"));
+    const host = `${name}:${server.port}`;
+    const more = { grading_network: { allow: [host] } };
+    assert.deepEqual(await rewards(await taskOf("echo 42 > answer.txt", manager.script(`http://${host}`), manager, more)), [1, 0]);
+  });
+}
+
+test("what an agent installs as root crosses to the tests, with its users and whose its files are", { timeout: 240_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const { apt } = managers as { apt: Manager };
+  const solve = `echo 42 > answer.txt\n${apt.script("file:/repo")}`;
+  const judge = "[ \"$(stat -c %U:%G:%a /var/lib/teller)\" = teller:teller:2750 ] && su -s /bin/sh teller -c teller";
+  assert.deepEqual(await rewards(await taskOf(solve, judge, apt)), [1, 0]);
+});
