@@ -9,6 +9,7 @@ import { isFile } from "./host/plug-ins.ts";
 import { Bounds, callsAtOnce, EngineRoute, resampleLost } from "./proxy/index.ts";
 import { EngineAddress } from "./sandboxes/engines/engine-connection.ts";
 import { backendRegistry } from "./sandboxes/index.ts";
+import { NetworkAccess } from "./schema/network.ts";
 import { Policy } from "./schema/policy.ts";
 import { Tier } from "./schema/rollout.ts";
 import { Purpose, RequestClass, SessionOptions } from "./schema/session-spec.ts";
@@ -287,6 +288,11 @@ export const Config = z.strictObject({
     .boolean()
     .default(false)
     .describe("run also tasks that ask for the whole public network; named hosts (`allow`) need no word of yours"),
+  verifier_network: NetworkAccess.nullable()
+    .default(null)
+    .describe(
+      "what the tests of a Harbor task reach where the task does not say so: `none`, `public`, or `{ allow: [names] }`; `public` also allows tests of other tasks to reach it; null: nothing",
+    ),
   ...SessionOptions.shape,
   // An open session trains nothing by default; a run is made for training.
   purpose: SessionOptions.shape.purpose.default("train"),

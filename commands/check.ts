@@ -9,12 +9,13 @@ import type { NamedGraderServer } from "../graders/remote/grader-servers.ts";
 import { currentOwner } from "../host/owner.ts";
 import { acceptedTasks } from "../rollouts/accepted/accepted-tasks.ts";
 import { LeftOutTasks } from "../rollouts/accepted/left-out-tasks.ts";
+import { checkPublicNetwork, publicGrantOf } from "../rollouts/accepted/public-network.ts";
 import { admitTasks, fitMachine, knownChecks, prepareTasks, RunFolder, type TaskCheck, tasksThatFit } from "../rollouts/index.ts";
-import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import type { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
 import { pickBackend } from "../sandboxes/index.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import { newId } from "../schema/ids.ts";
+import type { NetworkAccess } from "../schema/network.ts";
 import type { Task } from "../schema/task.ts";
 import { hashedTasks, loadTaskSets } from "../tasks/index.ts";
 import { chosenTasks } from "../tasks/select-tasks.ts";
@@ -40,6 +41,7 @@ import {
   imagesOption,
   repositoriesOption,
   taskEnvOption,
+  verifierNetworkOption,
 } from "./flags/task-grants.ts";
 import { type OpenedJudge, openJudge } from "./open-judge.ts";
 import { visibleText } from "./show/visible-text.ts";
@@ -65,6 +67,7 @@ export function check(program: Command): void {
     .addOption(harborRewardOption())
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks whose set-up or tests reach any public host (`public`)")
+    .addOption(verifierNetworkOption())
     .option("--again", "check also what was checked before, for instance after an image was built anew under its old name")
     .option("--json", "print one JSON object")
     .addHelpText(
@@ -97,6 +100,7 @@ type CheckFlags = TaskChoiceFlags &
     taskEnv?: string[];
     overcommit?: boolean;
     allowPublicNetwork?: boolean;
+    verifierNetwork?: NetworkAccess;
     again?: boolean;
     json?: boolean;
   } & ImageSourceFlags;
@@ -124,15 +128,16 @@ async function checkAll(paths: string[], flags: CheckFlags, tell: Checking["onLe
     grader_servers: flags.graderServer ?? [],
   });
   const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
+  const networks = { allow_public_network: flags.allowPublicNetwork === true, verifier_network: flags.verifierNetwork ?? null };
   const grants = grantsOf({
     ...flags,
+    ...networks,
     task_env: flags.taskEnv ?? [],
-    allow_public_network: flags.allowPublicNetwork === true,
     harbor_reward: flags.harborReward ?? null,
   });
   const choice = taskChoiceOf(flags);
   const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
-  const allow = (task: Task): void => checkPublicNetwork(task, flags.allowPublicNetwork === true);
+  const allow = (task: Task): void => checkPublicNetwork(task, publicGrantOf(networks), plugIns.graders);
   const tasks = await acceptedTasks(chosenTasks(loaded, choice), allow, onLeftOut, true);
   const hashed = await hashedTasks(tasks, plugIns.graders, { onLeftOut });
   // What is found in the process sandbox admits nothing, and says nothing of containers.

@@ -3,11 +3,11 @@ import { type Blobs, putAllPacked } from "../blobs/index.ts";
 import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured, setAside } from "../ledger/index.ts";
+import { checkPublicNetwork } from "../rollouts/accepted/public-network.ts";
 import { beforeNextAttempt } from "../rollouts/before-next-attempt.ts";
 import { type RolloutOutcome, type RunSetup, rolloutsOn } from "../rollouts/index.ts";
 import { NullWatch, watchOfService } from "../rollouts/null-watch.ts";
 import { brokenBy } from "../rollouts/rollouts.ts";
-import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { withServices } from "../sandboxes/task-spec.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { SessionOptions } from "../schema/session-spec.ts";
@@ -72,7 +72,7 @@ export class Attempts {
   async #outcome(claim: Claim, slot: ClaimedSets, keep: (payload: Payload) => void, signal: AbortSignal): Promise<RolloutOutcome> {
     const { setup, harnessNamed, session, admit } = this.#node;
     const harness = await harnessNamed(claim.spec.harness);
-    checkPublicNetwork(claim.task, setup.network?.allow_public ?? false);
+    checkPublicNetwork(claim.task, setup.network ?? { allow_public: false }, setup.graders);
     assertTrust(claim, setup);
     admit?.(claim.task);
     const plan = attemptPlan(claim, harness, session);

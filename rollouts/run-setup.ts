@@ -11,6 +11,7 @@ import type { RolloutRecord } from "../schema/rollout.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import type { Watcher } from "../schema/watcher.ts";
 import type { Network } from "../wire/network.ts";
+import type { PublicGrant } from "./accepted/public-network.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";
 
@@ -49,8 +50,7 @@ export type RecordPlace = Pick<RunFolder, "record" | "blobs"> & {
   keep(trajectory: Trajectory, record: RolloutRecord): Promise<void>;
 };
 
-export type NetworkOptions = {
-  allow_public: boolean;
+export type NetworkOptions = PublicGrant & {
   bounds?: Partial<ForwardBounds>;
   /** How names are resolved and which addresses are connected to; the public internet where left out. */
   network?: Network;

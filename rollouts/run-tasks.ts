@@ -2,7 +2,6 @@
 import { AlidadeError, messageOf } from "../errors.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { reconstruct } from "../reconstruct/index.ts";
-import { checkPublicNetwork } from "../sandboxes/check-spec.ts";
 import { hashOf } from "../schema/ids.ts";
 import type { Sampling } from "../schema/message.ts";
 import type { RolloutRecord } from "../schema/rollout.ts";
@@ -11,6 +10,7 @@ import type { Task } from "../schema/task.ts";
 import type { Trajectory } from "../schema/trajectory.ts";
 import { acceptedTasks } from "./accepted/accepted-tasks.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
+import { checkPublicNetwork } from "./accepted/public-network.ts";
 import { NullWatch } from "./null-watch.ts";
 import { packOf } from "./prepare.ts";
 import { clearAway, reapMeanwhile } from "./reap-meanwhile.ts";
@@ -82,8 +82,8 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   const onLeftOut = setup.onLeftOut ?? (({ message }: AlidadeError) => note(`LEFT OUT: ${message}`));
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
-  const isAllowed = setup.network?.allow_public ?? false;
-  const allowed = await acceptedTasks(tasks, (task) => checkPublicNetwork(task, isAllowed), onLeftOut);
+  const grant = setup.network ?? { allow_public: false };
+  const allowed = await acceptedTasks(tasks, (task) => checkPublicNetwork(task, grant, graders), onLeftOut);
   const space = async (stop: AbortSignal) => setup.disk?.assertFree(stop);
   const graded = graders && { graders };
   const ready = await prepareTasks(allowed, backend, { signal, progress: note, run_id, ...graded, space, onLeftOut });

@@ -49,7 +49,7 @@ export function checkEnvironments(environments: Environment[], title: string, ca
 type NetworkField = { field: string; access: NetworkAccess };
 
 /** What a task asks of the network, with the fields that say it. */
-function networksOf({ network, setup, grading_network }: Environment): NetworkField[] {
+export function networksOf({ network, setup, grading_network }: Environment): NetworkField[] {
   const always = [
     { field: "network", access: network },
     { field: "grading_network", access: grading_network },
@@ -59,17 +59,6 @@ function networksOf({ network, setup, grading_network }: Environment): NetworkFi
 
 export function usesNetwork(environment: Environment): boolean {
   return networksOf(environment).some(({ access }) => access !== "none");
-}
-
-/** Throws `task_invalid` for a task that wants the public network where the operator did not allow it. */
-export function checkPublicNetwork({ task_id, environment }: { task_id: string; environment: Environment }, isAllowed: boolean): void {
-  const field = isAllowed ? undefined : networksOf(environment).find(({ access }) => access === "public")?.field;
-  if (field === undefined) return;
-  throw new AlidadeError(
-    "task_invalid",
-    `environment.${field} of the task ${task_id} is public: pass --allow-public-network, or name hosts with { allow: [...] }.`,
-    { param: `environment.${field}` },
-  );
 }
 
 function shown(access: NetworkAccess): string {

@@ -45,7 +45,10 @@ export const Environment = z
     /** Read-only folders mounted beside it (dependencies): path inside -> folder on the host, resolved by the loader. */
     mounts: z.record(z.string(), z.string()).default({}),
     env: z.record(z.string(), z.string()).default({}),
-    user: z.enum(["agent", "root"]).default("agent").describe("agent: uid 1000; root: uid 0, with what package managers need where all is writable"),
+    user: z
+      .enum(["agent", "root"])
+      .default("agent")
+      .describe("agent: uid 1000; root: uid 0, with what package managers need where all is writable"),
     writable: z
       .enum(["workdir", "root"])
       .default("workdir")

@@ -76,10 +76,14 @@ async function taskFolders(folder: string, depth = 0): Promise<string[]> {
   return (await Promise.all(inside.sort().map((one) => taskFolders(one, depth + 1)))).flat();
 }
 
-function sayNetwork(tasks: Task[], path: string, { allowPublic, progress }: LoadOptions): void {
+function sayNetwork(tasks: Task[], path: string, { allowPublic, verifierNetwork, progress }: LoadOptions): void {
   const unstated = tasks.filter(({ labels }) => labels.network === "unstated");
-  if (unstated.length > 0 && !allowPublic)
+  const flags = [
+    ...(allowPublic ? [] : ["--allow-public-network for the agent"]),
+    ...(verifierNetwork ? [] : ["--verifier-network for the tests"]),
+  ];
+  if (unstated.length > 0 && flags.length > 0)
     progress?.(
-      `${path}: ${unstated.length} of ${tasks.length} tasks name no network_mode. In Harbor they reach the whole internet; here they reach nothing, unless you pass --allow-public-network`,
+      `${path}: ${unstated.length} of ${tasks.length} tasks name no network_mode. In Harbor they reach the whole internet; here they reach nothing, unless you pass ${flags.join(", and ")}`,
     );
 }

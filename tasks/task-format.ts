@@ -2,6 +2,7 @@
 import type { AlidadeError } from "../errors.ts";
 import type { Grader } from "../graders/grader.ts";
 import type { RewardRule } from "../graders/harbor/reward-rule.ts";
+import type { NetworkAccess } from "../schema/network.ts";
 import type { Task } from "../schema/task.ts";
 
 export const imageSources = ["pull", "build"] as const;
@@ -13,8 +14,10 @@ export type LoadOptions = {
   formats?: readonly TaskFormat[];
   /** Variables of the host that tasks may read, by their names; none where left out. */
   env?: Readonly<Record<string, string>>;
-  /** The operator allows the public network: tasks of a format whose default it is get it. */
+  /** The operator allows the public network: agents of a format whose default it is get it. */
   allowPublic?: boolean;
+  /** What tests of a Harbor task reach, where the task does not say so; nothing where left out. */
+  verifierNetwork?: NetworkAccess | null;
   /** Reads the task's own files alone. It pulls and fetches nothing, so it does not check images and packages. */
   static?: boolean;
   /** Where images come from: `build`, by the recipe in a row or the Dockerfile beside a task. Left out: they are pulled. */

@@ -5,12 +5,14 @@ import type { Config } from "../../config.ts";
 import type { NamedGraderServer } from "../../graders/remote/grader-servers.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import type { EngineAddress } from "../../sandboxes/engines/engine-connection.ts";
+import type { NetworkAccess } from "../../schema/network.ts";
 import { toNumber } from "../command-line.ts";
 import { addWatchFlags, type WatchFlags, watchOf } from "../watch/watch-flags.ts";
 import { givenCommandConfig } from "./command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { dockerEngineOption, graderOption, graderServerOption, sandboxWords, taskFormatOption } from "./plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
+import { verifierNetworkOption } from "./task-grants.ts";
 
 export type RolloutFlags = SessionFlags &
   WatchFlags &
@@ -26,6 +28,7 @@ export type RolloutFlags = SessionFlags &
     concurrency?: number;
     overcommit?: boolean;
     allowPublicNetwork?: boolean;
+    verifierNetwork?: NetworkAccess;
     out?: string;
     json?: boolean;
   };
@@ -44,6 +47,7 @@ export function addRolloutFlags(command: Command, words: { harness: string; unsa
     .option("--concurrency <number>", "harnesses running at once", toNumber)
     .option("--overcommit", "run also where all sandboxes together may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks that ask for the whole public network (`environment.network: public`)")
+    .addOption(verifierNetworkOption())
     .option("-o, --out <folder>", `folder for ${words.out}`);
 }
 
@@ -72,6 +76,7 @@ export async function givenRolloutConfig(
       concurrency: { run: flags.concurrency },
       overcommit: flags.overcommit,
       allow_public_network: flags.allowPublicNetwork,
+      verifier_network: flags.verifierNetwork,
       out: flags.out,
       ...watchOf(flags),
       tasks: tasks.length > 0 ? tasks.map(resolvePath) : undefined,

@@ -1,6 +1,7 @@
 /** What an operator lets tasks have beyond their own files: variables of this host, and the public network. */
 import { InvalidArgumentError, Option } from "commander";
 import { parseRewardRule, type RewardRule } from "../../graders/harbor/reward-rule.ts";
+import { NetworkAccess } from "../../schema/network.ts";
 import { imageSources, type LoadOptions } from "../../tasks/task-format.ts";
 import { terminal } from "../terminal.ts";
 
@@ -34,6 +35,17 @@ export function harborRewardOption(): Option {
   });
 }
 
+export function verifierNetworkOption(): Option {
+  const words =
+    "what the tests of a Harbor task reach where it does not say so, beside the agent's network: public, or names of hosts (deb.debian.org,pypi.org,*.pythonhosted.org)";
+  return new Option("--verifier-network <hosts>", words).argParser((text) => {
+    const asked = text === "public" || text === "none" ? text : { allow: text.split(",").map((name) => name.trim()) };
+    const { data } = NetworkAccess.safeParse(asked);
+    if (data !== undefined) return data;
+    throw new InvalidArgumentError("give public, none, or names of hosts such as pypi.org,*.pythonhosted.org");
+  });
+}
+
 /** A variable that is not set stays unknown to tasks. */
 export function grantsOf(config: {
   task_env: readonly string[];
@@ -41,9 +53,11 @@ export function grantsOf(config: {
   images?: LoadOptions["images"];
   repositories?: string | null;
   harbor_reward?: RewardRule | null;
-}): Pick<LoadOptions, "env" | "allowPublic" | "images" | "repositories" | "harborReward"> {
+  verifier_network?: NetworkAccess | null;
+}): Pick<LoadOptions, "env" | "allowPublic" | "images" | "repositories" | "harborReward" | "verifierNetwork"> {
   const { env } = terminal();
   const given = config.task_env.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
-  const { images = "pull", repositories = null, harbor_reward: harborReward = null } = config;
-  return { env: Object.fromEntries(given), allowPublic: config.allow_public_network === true, images, repositories, harborReward };
+  const { images = "pull", repositories = null, harbor_reward: harborReward = null, verifier_network: verifierNetwork = null } = config;
+  const allowPublic = config.allow_public_network === true;
+  return { env: Object.fromEntries(given), allowPublic, images, repositories, harborReward, verifierNetwork };
 }

@@ -7,8 +7,8 @@ import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { currentOwner } from "../../host/owner.ts";
 import { loadConfig } from "../../load-config.ts";
 import { acceptedTasks } from "../../rollouts/accepted/accepted-tasks.ts";
+import { checkPublicNetwork, publicGrantOf } from "../../rollouts/accepted/public-network.ts";
 import { oneAtATime, prepareTasks, tasksThatFit } from "../../rollouts/index.ts";
-import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import { engineAddresses } from "../../sandboxes/network/engine-addresses.ts";
 import { type NetworkRules, plainRules } from "../../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
@@ -44,7 +44,7 @@ export async function openKeptRun(
   const all = await loadTaskSets(places, { graders, formats, ...grantsOf(config), signal, progress: note, onLeftOut });
   const asGraded = all.map((task) => withGrading(task, config.grading));
   const loaded = asGraded.filter(({ task_id }) => only === undefined || task_id === only);
-  const allowed = await acceptedTasks(loaded, (task) => checkPublicNetwork(task, config.allow_public_network), onLeftOut);
+  const allowed = await acceptedTasks(loaded, (task) => checkPublicNetwork(task, publicGrantOf(config), graders), onLeftOut);
   const fitting = await tasksThatFit(allowed, oneAtATime, { backend, room: await backend.room(signal), overcommit, onLeftOut });
   const tasks = await prepareTasks(fitting, backend, { signal, progress: note, run_id, graders, onLeftOut });
   return {

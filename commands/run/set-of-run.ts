@@ -18,6 +18,7 @@ const ownKeys = [
   "grader_servers",
   "grading",
   "allow_public_network",
+  "verifier_network",
   "out",
   "log_format",
 ];

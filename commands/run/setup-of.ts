@@ -1,6 +1,7 @@
 /** What the rollouts of this process share, as the configuration has it. */
 import type { Config } from "../../config.ts";
 import { currentOwner } from "../../host/owner.ts";
+import { publicGrantOf } from "../../rollouts/accepted/public-network.ts";
 import type { RunSetup } from "../../rollouts/run-setup.ts";
 import { DiskBudget } from "../../sandboxes/disk-budget.ts";
 import type { WarmPool } from "../../sandboxes/warm-pool.ts";
@@ -24,6 +25,6 @@ export async function setupOf<Folder>(
     ...(config.warm.sandboxes > 0 && { warm }),
     disk: new DiskBudget(own.backend, config.disk),
     max_null_share: config.max_null_share,
-    network: { allow_public: config.allow_public_network, bounds: networkBounds(config.bounds) },
+    network: { ...publicGrantOf(config), bounds: networkBounds(config.bounds) },
   };
 }

@@ -7,8 +7,8 @@ import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { acceptedTasks } from "../../rollouts/accepted/accepted-tasks.ts";
 import { LeftOutTasks } from "../../rollouts/accepted/left-out-tasks.ts";
+import { checkPublicNetwork, publicGrantOf } from "../../rollouts/accepted/public-network.ts";
 import { admittedTasks, type Concurrency, fitMachine, tasksThatFit } from "../../rollouts/index.ts";
-import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTaskSets } from "../../tasks/index.ts";
@@ -33,7 +33,7 @@ export async function tasksOfRun(
   const onLeftOut = leftOut.add;
   const chosen = await tasksAskedFor(config, plugIns, { ...telling, onLeftOut });
   const accept = (task: Task): void => {
-    checkPublicNetwork(task, config.allow_public_network);
+    checkPublicNetwork(task, publicGrantOf(config), graders);
     checkTier(task, config.min_tier, backend, graders);
   };
   const accepted = await acceptedTasks(chosen, accept, onLeftOut, true);

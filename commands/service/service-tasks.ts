@@ -8,8 +8,8 @@ import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { type Demands, strictest } from "../../ledger/index.ts";
 import { acceptedTasks } from "../../rollouts/accepted/accepted-tasks.ts";
+import { checkPublicNetwork, publicGrantOf } from "../../rollouts/accepted/public-network.ts";
 import { assertAdmitted, assertContainers, fitMachine, makeSlots, tasksThatFit } from "../../rollouts/index.ts";
-import { checkPublicNetwork } from "../../sandboxes/check-spec.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { Task } from "../../schema/task.ts";
@@ -101,7 +101,7 @@ export async function roomFor(
   const fit = (tasks: Task[], wanted: Parameters<typeof fitMachine>[2]) =>
     fitMachine(tasks, Number.MAX_SAFE_INTEGER, wanted, backend, room, config.overcommit);
   const onLeftOut = leftOutTo(note);
-  const allowed = await acceptedTasks(tasks, (task) => checkPublicNetwork(task, config.allow_public_network), onLeftOut, true);
+  const allowed = await acceptedTasks(tasks, (task) => checkPublicNetwork(task, publicGrantOf(config), graders), onLeftOut, true);
   const wanted = { ...config.concurrency, warm: config.warm.sandboxes };
   const { overcommit } = config;
   const asked = { samples: Number.MAX_SAFE_INTEGER, concurrency: wanted };
@@ -110,7 +110,7 @@ export async function roomFor(
   if (less !== null) note(less);
   /** Throws what is wrong with it here. */
   const admit = (task: Task): void => {
-    checkPublicNetwork(task, config.allow_public_network);
+    checkPublicNetwork(task, publicGrantOf(config), graders);
     checkGrading(task, graders);
     checkTier(task, config.min_tier, backend, graders);
     fit([task], { ...concurrency, warm: config.warm.sandboxes });

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { Command } from "commander";
 import { stringify } from "yaml";
 import { AlidadeError } from "../../errors.ts";
+import type { Grader } from "../../graders/grader.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { promptFormats } from "../../tasks/prompts/index.ts";
 import { factsOf } from "../../tasks/prompts/prompt-row.ts";
@@ -12,9 +13,11 @@ import { print, say, table } from "../command-line.ts";
 import { openOutput } from "../export-output.ts";
 import { graderOption, loadPlugIns, taskFormatOption } from "../flags/plug-in-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
+import { visibleText } from "../show/visible-text.ts";
 import { terminal } from "../terminal.ts";
 import { fromGit } from "./from-git.ts";
 import { fromVersions } from "./from-versions.ts";
+import { networkWants, wantsInWords } from "./network-wants.ts";
 
 type TasksFlags = TaskChoiceFlags & {
   for?: string;
@@ -60,7 +63,7 @@ export function tasks(program: Command): void {
     });
 }
 
-type Loaded = { sets: TaskSet[]; leftOut: string[] };
+type Loaded = { sets: TaskSet[]; graders: readonly Grader[]; leftOut: string[] };
 const actions = new Map<string, (loaded: Loaded, flags: TasksFlags) => Promise<void> | void>([
   ["list", list],
   ["show", show],
@@ -87,7 +90,7 @@ async function loadSets(paths: string[], flags: TasksFlags, isStatic: boolean): 
     const set = await taskSetOf(resolve(path), all, plugIns.graders, options);
     sets.push({ ...set, tasks: selectTasks(set.tasks, ({ task }) => task, choice) });
   }
-  return { sets, leftOut };
+  return { sets, graders: plugIns.graders, leftOut };
 }
 
 function list({ sets, leftOut }: Loaded, flags: TasksFlags): void {
@@ -117,10 +120,14 @@ function show({ sets }: Loaded, flags: TasksFlags): void {
   else for (const { task, hash } of found) print(`# ${hash}\n${stringify(task)}`);
 }
 
-function validate({ sets, leftOut }: Loaded, flags: TasksFlags): void {
-  const count = sets.reduce((sum, set) => sum + set.tasks.length, 0);
-  if (flags.json) print(JSON.stringify({ valid: count, left_out: leftOut }));
-  else print(`${count} tasks can be loaded, ${leftOut.length} cannot. What they grade is for \`alidade check\`.`);
+async function validate({ sets, graders, leftOut }: Loaded, flags: TasksFlags): Promise<void> {
+  const found = sets.flatMap((set) => set.tasks);
+  const wants = (await Promise.all(found.map(({ task }) => networkWants(task, graders)))).flat();
+  if (flags.json) print(JSON.stringify({ valid: found.length, left_out: leftOut, network_wants: wants }));
+  else {
+    print(`${found.length} tasks can be loaded, ${leftOut.length} cannot. What they grade is for \`alidade check\`.`);
+    for (const line of wantsInWords(wants)) print(visibleText(line));
+  }
 }
 
 async function exportPrompts({ sets }: Loaded, flags: TasksFlags): Promise<void> {

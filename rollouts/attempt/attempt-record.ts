@@ -7,6 +7,7 @@ import { usesNetwork } from "../../sandboxes/check-spec.ts";
 import type { NetworkRules } from "../../sandboxes/network/open-network.ts";
 import type { SandboxFacts } from "../../sandboxes/sandbox.ts";
 import type { ExpectedSandbox } from "../../sandboxes/warm-pool.ts";
+import type { NetworkUse } from "../../schema/network.ts";
 import type { RolloutRecord, Verdict } from "../../schema/rollout.ts";
 import type { ErrorRecord } from "../../schema/session-log.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
@@ -94,7 +95,7 @@ export function recordOf(
     setup: attempt.setUp && keptOf(attempt.setUp),
     work: attempt.work && keptOf(attempt.work),
     steps: attempt.steps.map(({ name, run, work }) => ({ name, stop_reason: run.stop_reason, work: work && keptOf(work) })),
-    network: usesNetwork(plan.task.environment) ? attempt.rules.log.use() : null,
+    network: networkUse(plan.task, attempt.rules.log.use()),
     times: attempt.times,
     output_tail: run?.output_tail ?? null,
     summary: trajectory && {
@@ -105,4 +106,10 @@ export function recordOf(
       traces: trajectory.traces.length,
     },
   };
+}
+
+/** null: nothing of it may use a network, and nothing did. A verifier's own container may where its task may not. */
+function networkUse({ environment }: RolloutPlan["task"], use: NetworkUse): NetworkUse | null {
+  const isUsed = use.destinations.length > 0 || use.refusals.length > 0;
+  return isUsed || usesNetwork(environment) ? use : null;
 }

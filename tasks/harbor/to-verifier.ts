@@ -36,7 +36,7 @@ function placesOf({ config }: FolderOrder, step: PlacedStep | null): WordPlace[]
 export async function toVerifier(order: FolderOrder, step: PlacedStep | null): Promise<HarborSpec & Record<string, unknown>> {
   const { config, source, file, host, options } = order;
   const places = placesOf(order, step);
-  const separate = await separateVerifier(order, places);
+  const separate = await separateVerifier(order, step, places);
   const [tests, step_tests] = separate?.ownsTests ? [null, null] : await testsOf(order, places);
   const { workdir } = config.environment;
   const inWorkdir = (path: string) => posix.resolve(workdir ?? source.stage.workdir ?? "/", path);
@@ -69,10 +69,17 @@ function testUser(places: readonly WordPlace[]): string | number | null {
   return places.map(({ verifier }) => verifier.user).find((user) => user !== null) ?? null;
 }
 
-/** What the tests reach: the word of the step, else of the task, else of the environment that they run in. */
-export function testNetwork(order: FolderOrder, step: PlacedStep | null, environment: readonly [string, EnvironmentConfig]): NetworkAccess {
-  const words = placesOf(order, step).map(({ field, verifier }) => [field, verifier] as const);
-  return networkOf([...words, environment], order.unstated, order.file);
+/** What the tests reach: the word of the step, else of the task, else of the environment that they run in, else the operator's. */
+export function testNetwork(
+  order: FolderOrder,
+  step: PlacedStep | null,
+  [field, environment]: readonly [string, EnvironmentConfig],
+): NetworkAccess {
+  const words = placesOf(order, step).map((one) => [one.field, one.verifier] as const);
+  // That an agent may reach the internet says nothing of what the tests need: that word is the operator's.
+  const allow_internet = environment.allow_internet === false ? false : null;
+  const unstated = order.options.verifierNetwork ?? "none";
+  return networkOf([...words, [field, { ...environment, allow_internet }]], unstated, order.file);
 }
 
 /** Folders of tests: the task's, and over it the step's. One of them has the script. */
@@ -95,8 +102,8 @@ async function isFile(path: string): Promise<boolean> {
 }
 
 /** A container of the verifier's own: its image, the one that the tests' Dockerfile makes, or the task's. null: it has none. */
-async function separateVerifier(order: FolderOrder, places: readonly WordPlace[]) {
-  const { folder, file, config, source, host, unstated, options } = order;
+async function separateVerifier(order: FolderOrder, step: PlacedStep | null, places: readonly WordPlace[]) {
+  const { folder, file, config, source, host, options } = order;
   if (modeOf(places) === "shared") return null;
   const stated = places.find(({ verifier }) => verifier.environment !== null);
   const own: EnvironmentConfig = stated?.verifier.environment ?? config.environment;
@@ -109,14 +116,13 @@ async function separateVerifier(order: FolderOrder, places: readonly WordPlace[]
         options,
       )
     : source;
-  const words = places.map((one) => [one.field, one.verifier] as const);
   const made = toEnvironment({
     config: own,
     source: from,
     env: expandEnv(own.env, host, file, `${field}.env`),
     user: userOf(testUser(places), from),
     network: "none",
-    grading_network: networkOf([...words, [field, own]], unstated, file),
+    grading_network: testNetwork(order, step, [field, own]),
   });
   return { environment: made, limits: statedLimits(own), ownsTests: imaged !== undefined, source: from };
 }

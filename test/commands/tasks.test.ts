@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promptFormats } from "../../tasks/prompts/index.ts";
+import { type HarborFiles, harborFolder } from "../fakes/harbor-tasks.ts";
 import { cli, jsonOf } from "../fakes/processes/cli.ts";
 
 type Listed = { task_sets: { id: string; version: string | null; hash: string; tasks: { task_id: string; task_hash: string }[] }[] };
@@ -61,6 +62,33 @@ test("validate names each task that cannot be loaded, and ends with 1", async (t
   const { code, stdout, stderr } = await cli(["tasks", "validate", folder]);
   assert.deepEqual([code, stdout.split(",")[0]], [1, "8 tasks can be loaded"]);
   assert.match(stderr, /LEFT OUT: .*t8\/task\.yaml: instruction/);
+});
+
+test("validate says which tasks want which network flag, and why", async () => {
+  const task = (config: string, script: string): HarborFiles => ({
+    "task.toml": `[environment]\ndocker_image = "debian:12"\nworkdir = "/app"\n${config}`,
+    "instruction.md": "Do it.\n",
+    "tests/test.sh": `#!/bin/bash\n# apt-get install nothing\n${script}\necho 1 > /logs/verifier/reward.txt\n`,
+  });
+  const usual = "apt-get update\napt-get install -y curl\ncurl -LsSf https://example.org/uv.sh | sh\nuvx -p 3.13 pytest /tests";
+  const folder = await harborFolder({
+    agent: task("allow_internet = true\n", "test -e /app/x"),
+    usual: task("", usual),
+    open: task('network_mode = "public"\n', usual),
+    local: task("", "curl -s http://localhost:8000/ | grep -q x\npip --version"),
+    named: task('[verifier]\nnetwork_mode = "allowlist"\nallowed_hosts = ["pypi.org"]\n', "pip install pytest"),
+  });
+  const { network_wants } = jsonOf<{ network_wants: object[] }>(await cli(["tasks", "validate", folder, "--json"]));
+  const agents = { flag: "--allow-public-network", why: "its agent or set-up reaches the whole public network" };
+  assert.deepEqual(network_wants, [
+    { task_id: "agent", ...agents },
+    { task_id: "open", ...agents },
+    { task_id: "open", flag: "--verifier-network", why: "its tests reach the whole public network" },
+    { task_id: "usual", flag: "--verifier-network", why: "its tests run apt-get, uvx, curl and reach nothing" },
+  ]);
+  const { stdout } = await cli(["tasks", "validate", folder]);
+  assert.match(stdout, /^agent, open: its agent or set-up .*: pass --allow-public-network$/m);
+  assert.match(stdout, /^usual: its tests run apt-get, uvx, curl and reach nothing: pass --verifier-network public, or names of hosts$/m);
 });
 
 test("show prints one task as it is run", async (t) => {

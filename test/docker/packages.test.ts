@@ -13,6 +13,7 @@ import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
+import type { LoadOptions } from "../../tasks/task-format.ts";
 import { harborFolder } from "../fakes/harbor-tasks.ts";
 import { type Need, need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
@@ -107,16 +108,16 @@ teller`,
 };
 
 /** `solve`, `judge`: lines of scripts; the second one's end is the reward. */
-async function taskOf(solve: string, judge: string, { mounts }: Manager, more: object = {}): Promise<Task> {
+async function taskOf(solve: string, judge: string, { mounts }: Manager, options: LoadOptions = {}): Promise<Task> {
   const files = {
     "task.toml": `[environment]\ndocker_image = "${await image()}"\nworkdir = "/app"\nmemory_mb = 512\nstorage_mb = 256\n`,
     "instruction.md": "Write the answer into answer.txt.\n",
     "solution/solve.sh": `#!/bin/bash\n${solve}\n`,
     "tests/test.sh": `#!/bin/bash\n(\n${judge}\n)\nif [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n`,
   };
-  const [task] = await loadTasks(await harborFolder({ one: files }), { signal });
+  const [task] = await loadTasks(await harborFolder({ one: files }), { ...options, signal });
   assert.ok(task);
-  return { ...task, environment: { ...task.environment, ...more, mounts: await mounts() } };
+  return { ...task, environment: { ...task.environment, mounts: await mounts() } };
 }
 
 async function served({ answers }: Manager, files: TreeFile[]) {
@@ -154,8 +155,10 @@ for (const [named, manager] of Object.entries(managers)) {
     await using sandbox = await docker.create(specOf(fromImage, owner), signal);
     await using server = await served(manager, await sandbox.readFiles("/repo"));
     const host = `${name}:${server.port}`;
-    const more = { grading_network: { allow: [host] } };
-    assert.deepEqual(await rewards(await taskOf("echo 42 > answer.txt", manager.script(`http://${host}`), manager, more)), [1, 0]);
+    // The agent has none of it.
+    const solve = "env | grep -qi _proxy || echo 42 > answer.txt";
+    const options = { verifierNetwork: { allow: [host] } };
+    assert.deepEqual(await rewards(await taskOf(solve, manager.script(`http://${host}`), manager, options)), [1, 0]);
   });
 }
 
@@ -163,6 +166,6 @@ test("what an agent installs as root crosses to the tests, with its users and wh
   if (!(await need(t, "docker"))) return;
   const { apt } = managers as { apt: Manager };
   const solve = `echo 42 > answer.txt\n${apt.script("file:/repo")}`;
-  const judge = "[ \"$(stat -c %U:%G:%a /var/lib/teller)\" = teller:teller:2750 ] && su -s /bin/sh teller -c teller";
+  const judge = '[ "$(stat -c %U:%G:%a /var/lib/teller)" = teller:teller:2750 ] && su -s /bin/sh teller -c teller';
   assert.deepEqual(await rewards(await taskOf(solve, judge, apt)), [1, 0]);
 });

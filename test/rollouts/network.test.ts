@@ -116,7 +116,11 @@ test("the public network wants the operator's word, in every phase, before anyth
   for (const field of ["network", "grading_network", "setup.network"]) {
     const environment = field.startsWith("setup") ? "setup: { command: [ls], network: public }" : `${field}: public`;
     const failed = rollout(t, { environment });
-    await assert.rejects(failed, { code: "task_invalid", param: `environment.${field}`, message: /pass --allow-public-network/ });
+    await assert.rejects(failed, {
+      code: "task_invalid",
+      param: `environment.${field}`,
+      message: field === "grading_network" ? /pass --verifier-network public/ : /pass --allow-public-network/,
+    });
   }
 });
 

@@ -233,11 +233,27 @@ test("a task that names no network mode reaches nothing, which is said, and with
   const said: string[] = [];
   const closed = await taskOf({}, { progress: (line) => void said.push(line) });
   assert.deepEqual([closed.environment.network, closed.environment.grading_network], ["none", "none"]);
-  assert.match(said.join("\n"), /1 of 1 tasks name no network_mode.*--allow-public-network/);
-  const open = await taskOf({}, { allowPublic: true });
+  assert.match(said.join("\n"), /1 of 1 tasks name no network_mode.*--allow-public-network.*--verifier-network/);
+  const open = await taskOf({}, { allowPublic: true, verifierNetwork: "public" });
   assert.deepEqual([open.environment.network, open.environment.grading_network], ["public", "public"]);
-  assert.equal((await taskOf(withConfig("[environment]\nallow_internet = true\n"))).environment.network, "public");
-  assert.equal((await taskOf(withConfig("[environment]\nallow_internet = false\n"), { allowPublic: true })).environment.network, "none");
+});
+
+test("the tests have a network of their own: the verifier's word, else the environment's mode, else the operator's", async () => {
+  const networks = async (config: string, options: LoadOptions = {}) => {
+    const { environment } = await taskOf(withConfig(config), options);
+    return [environment.network, environment.grading_network];
+  };
+  const some = { allow: ["deb.debian.org"] };
+  assert.deepEqual(await networks("", { allowPublic: true }), ["public", "none"]);
+  assert.deepEqual(await networks("", { verifierNetwork: some }), ["none", some]);
+  assert.deepEqual(await networks("[environment]\nallow_internet = true\n"), ["public", "none"]);
+  assert.deepEqual(await networks("[environment]\nallow_internet = true\n", { verifierNetwork: some }), ["public", some]);
+  const given = { allowPublic: true, verifierNetwork: some };
+  assert.deepEqual(await networks("[environment]\nallow_internet = false\n", given), ["none", "none"]);
+  assert.deepEqual(await networks('[environment]\nnetwork_mode = "public"\n', { verifierNetwork: some }), ["public", "public"]);
+  assert.deepEqual(await networks('[verifier]\nnetwork_mode = "no-network"\n', given), ["public", "none"]);
+  const own = '[verifier]\nnetwork_mode = "allowlist"\nallowed_hosts = ["pypi.org"]\n';
+  assert.deepEqual(await networks(own, given), ["public", { allow: ["pypi.org"] }]);
 });
 
 test("lines that mark a data set are not shown to the agent", async () => {

@@ -1,0 +1,35 @@
+/** Which programs of a test script fetch from a network: such a script cannot judge a work where it reaches nothing. */
+
+/** By the line that runs them. A name and what follows it; `$` alone would also find options and files of that name. */
+const fetching: Record<string, RegExp> = {
+  "apt-get": /\b(?:apt-get|apt)\s+(?:-\S+\s+)*(?:update|install|upgrade|build-dep)\b/,
+  apk: /\bapk\s+(?:-\S+\s+)*(?:add|update)\b/,
+  dnf: /\b(?:dnf|yum|microdnf)\s+(?:-\S+\s+)*(?:install|update)\b/,
+  pip: /\bpip3?\s+(?:-\S+\s+)*(?:install|download)\b/,
+  uv: /\buv\s+(?:-\S+\s+)*(?:pip|add|sync|run|tool|init|venv|python)\b/,
+  uvx: /\buvx\s+\S/,
+  npm: /\b(?:npm|pnpm|yarn)\s+(?:-\S+\s+)*(?:install|ci|i|add)\b/,
+  npx: /\bnpx\s+\S/,
+  cargo: /\bcargo\s+(?:install|fetch)\b/,
+  go: /\bgo\s+(?:install|get|mod\s+download)\b/,
+  gem: /\b(?:gem|bundle)\s+install\b/,
+  conda: /\b(?:conda|mamba|micromamba)\s+(?:-\S+\s+)*(?:install|create)\b/,
+  git: /\bgit\s+clone\s+(?:-\S+\s+)*https?:/,
+  curl: /\bcurl\s[^|;&]*https?:\/\/(?!localhost|127\.|\[::1\]|\$)/,
+  wget: /\bwget\s[^|;&]*https?:\/\/(?!localhost|127\.|\[::1\]|\$)/,
+};
+
+/** As long as scripts of tests are; what is behind it is not looked at. */
+const longestScript = 1024 * 1024;
+
+/** Their names, in the order of the list above. Comments do not count. */
+export function fetchingTools(script: string): string[] {
+  const lines = script
+    .slice(0, longestScript)
+    .replace(/\\\n/g, " ")
+    .split("\n")
+    .map((line) => line.replace(/(^|\s)#.*$/, "").slice(0, 4_000));
+  return Object.entries(fetching)
+    .filter(([, pattern]) => lines.some((line) => pattern.test(line)))
+    .map(([name]) => name);
+}

@@ -1,0 +1,31 @@
+/** The public network is the operator's to allow: to all of a task, or to its tests alone. */
+import { AlidadeError } from "../../errors.ts";
+import type { Grader } from "../../graders/grader.ts";
+import { environmentsOf } from "../../graders/index.ts";
+import { networksOf } from "../../sandboxes/check-spec.ts";
+import type { NetworkAccess } from "../../schema/network.ts";
+import type { Task } from "../../schema/task.ts";
+
+export type PublicGrant = { allow_public: boolean; allow_public_tests?: boolean };
+
+type Words = { allow_public_network: boolean; verifier_network: NetworkAccess | null };
+
+export function publicGrantOf({ allow_public_network, verifier_network }: Words): PublicGrant {
+  return { allow_public: allow_public_network, allow_public_tests: verifier_network === "public" };
+}
+
+/** Throws `task_invalid` for a task that wants the public network, itself or for a verifier's own container, where it is not allowed. */
+export function checkPublicNetwork(task: Task, grant: PublicGrant, graders?: readonly Grader[]): void {
+  if (grant.allow_public) return;
+  const wanted = environmentsOf([task], graders)
+    .flatMap(({ environment }) => networksOf(environment))
+    .filter(({ access }) => access === "public");
+  const field = wanted.find((one) => one.field !== "grading_network" || grant.allow_public_tests !== true)?.field;
+  if (field === undefined) return;
+  const flag = field === "grading_network" ? "--verifier-network public" : "--allow-public-network";
+  throw new AlidadeError(
+    "task_invalid",
+    `environment.${field} of the task ${task.task_id} is public: pass ${flag}, or name hosts with { allow: [...] }.`,
+    { param: `environment.${field}` },
+  );
+}
