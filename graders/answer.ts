@@ -4,9 +4,11 @@ import { answerOf } from "./answer-of.ts";
 import { Pattern } from "./bounded/matches.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { hold, Longest, usualLongest, whyTooLong } from "./rules/condition.ts";
+import { boxedIn, hashedIn } from "./rules/marked-answer.ts";
 import { ruleVerdict } from "./rules/rule-verdict.ts";
+import { isSameMath, longestMath } from "./rules/same-math.ts";
 
-const ways = ["exact", "number", "set", "regex"] as const;
+const ways = ["exact", "number", "set", "regex", "math"] as const;
 
 const AnswerSpec = z
   .strictObject({
@@ -19,8 +21,20 @@ const AnswerSpec = z
     tolerance: z.number().nonnegative().default(0).describe("how far `number` may be off"),
     set: z.array(z.string()).min(1).optional().describe("these texts, between commas, semicolons or line ends, in any order"),
     regex: Pattern.optional().describe("a regular expression that finds something in it"),
+    math: z
+      .string()
+      .trim()
+      .min(1)
+      .max(longestMath)
+      .optional()
+      .describe("a mathematical answer, as in `1,234` or `\\frac{1}{2}`; what MATH's convention reads as the same is the same"),
     longest: Longest.describe(`characters of an answer that \`regex\` looks into: a longer one is wrong; left out: ${usualLongest}`),
-    take: z.enum(["all", "last_line"]).default("all").describe("the whole last turn, or its last line that is not empty"),
+    take: z
+      .enum(["all", "last_line", "boxed", "hashes"])
+      .default("all")
+      .describe(
+        "the whole last turn, its last line that is not empty, what its last `\\boxed{…}` holds, or what follows `####` in its last such line",
+      ),
     ignore_case: z.boolean().default(false).describe("for exact and set"),
   })
   .refine((spec) => ways.filter((way) => spec[way] !== undefined).length === 1, { error: `give one of ${ways.join(", ")}` });
@@ -31,7 +45,7 @@ const shownCharacters = 500;
 
 export const answer: Grader<AnswerSpec> = {
   name: "answer",
-  title: "The agent's last turn: a text, a number, a set of words or a regular expression",
+  title: "The agent's last turn: a text, a number, a set of words, a regular expression or a mathematical answer",
   version: "2",
   spec: AnswerSpec,
   expected: ({ exact = [] }) => [exact].flat().map((text) => ({ text, given: "" })),
@@ -40,13 +54,21 @@ export const answer: Grader<AnswerSpec> = {
   async grade(spec, context) {
     const started = performance.now();
     const said = context.trajectory ? answerOf(context.trajectory) : null;
-    const taken = said === null ? null : spec.take === "all" ? said : lastLineOf(said);
-    const why = taken === null ? "there is no answer" : await whyWrong(spec, taken, context);
+    const taken = said === null ? null : takers[spec.take](said);
+    const missing = said === null ? "there is no answer" : `there is no answer where take: ${spec.take} looks for it`;
+    const why = taken === null ? missing : await whyWrong(spec, taken, context);
     const way = ways.find((one) => spec[one] !== undefined) as string;
     return ruleVerdict("answer", [{ name: way, holds: why === null, why: why ?? "" }], context, started, {
       answer: taken === null ? null : taken.slice(0, shownCharacters),
     });
   },
+};
+
+const takers: Record<AnswerSpec["take"], (said: string) => string | null> = {
+  all: (said) => said,
+  last_line: lastLineOf,
+  boxed: boxedIn,
+  hashes: hashedIn,
 };
 
 function lastLineOf(text: string): string {
@@ -62,6 +84,7 @@ async function whyWrong(spec: AnswerSpec, taken: string, { signal }: GradeContex
     if (number === null) return "it names no number";
     return Math.abs(number - spec.number) <= spec.tolerance ? null : `its last number is ${number}`;
   }
+  if (spec.math !== undefined) return isSameMath(taken, spec.math) ? null : "it is another answer";
   if (spec.set !== undefined) {
     const [named, wanted] = [
       new Set(

@@ -8,6 +8,7 @@ import { exists } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
 import { native } from "./native.ts";
 import { isSome, noneLeft } from "./none-left.ts";
+import { questions } from "./questions/index.ts";
 import { sweRow } from "./swe/index.ts";
 import { assertReadable } from "./task-folders.ts";
 import type { LoadOptions, TaskFormat } from "./task-format.ts";
@@ -17,7 +18,7 @@ import { WantedTask } from "./wanted-task.ts";
 export { inlineTask, toInline } from "./inline-task.ts";
 export { hashedTasks } from "./task-set.ts";
 
-export const taskFormats = [native, harbor, terminalBench, sweRow] as const satisfies readonly TaskFormat[];
+export const taskFormats = [native, harbor, terminalBench, questions, sweRow] as const satisfies readonly TaskFormat[];
 
 export const taskFormatRegistry = registryOf<TaskFormat>({
   noun: "task format",

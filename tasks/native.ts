@@ -11,11 +11,11 @@
 import { lstat, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { messageOf } from "../errors.ts";
-import { readJson, tryJson } from "../schema/read-json.ts";
+import { readJson } from "../schema/read-json.ts";
 import { Task } from "../schema/task.ts";
 import { exists, folderBelow } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
-import { holdsList, readHead, readRows } from "./read-rows.ts";
+import { firstRow, holdsList, readRows } from "./read-rows.ts";
 import { readText } from "./read-text.ts";
 import { readYaml } from "./read-yaml.ts";
 import { resolveTask, type TaskPlace } from "./resolve-task.ts";
@@ -69,17 +69,6 @@ async function taskFiles(folder: string): Promise<string[]> {
 /** Is it a file of several tasks or of SWE rows: one a line, or a list? */
 async function holdsRows(path: string): Promise<boolean> {
   return path.endsWith(".jsonl") || (path.endsWith(".json") && (await holdsList(path)));
-}
-
-/** undefined: there is none, or it is no JSON. A .jsonl file is read to its end only where no row ends within its head. */
-async function firstRow(path: string): Promise<unknown> {
-  const lines = path.endsWith(".jsonl") ? (await readHead(path)).split("\n").slice(0, -1) : [];
-  for (const line of lines) {
-    const value = tryJson(line);
-    if (value !== undefined) return value;
-  }
-  const [first] = await readRows(path, { onLeftOut: () => undefined }).catch(() => []);
-  return first?.value;
 }
 
 /** Rows of the SWE sets have other columns. */

@@ -1,7 +1,7 @@
 /** The rows of a Parquet file as JSON would have them. The packed pages are unpacked by Node's own zlib. */
 import { open } from "node:fs/promises";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
-import { type Compressors, parquetReadObjects } from "hyparquet";
+import { type AsyncBuffer, type Compressors, parquetMetadataAsync, parquetReadObjects, parquetSchema } from "hyparquet";
 import { messageOf } from "../errors.ts";
 import { taskError } from "./task-error.ts";
 
@@ -23,7 +23,16 @@ function bounded(unpack: Unpack) {
 const compressors: Compressors = { GZIP: bounded(gunzipSync), BROTLI: bounded(brotliDecompressSync), ZSTD: bounded(zstdDecompressSync) };
 
 /** Throws `task_invalid` for a file that is no Parquet, or is packed in a way that Node does not know. */
-export async function readParquet(path: string): Promise<unknown[]> {
+export function readParquet(path: string): Promise<unknown[]> {
+  return withFile(path, async (file) => (await parquetReadObjects({ file, compressors })).map(asJson));
+}
+
+/** The names of its columns, by the end of the file alone. Throws as `readParquet` does. */
+export function parquetColumns(path: string): Promise<string[]> {
+  return withFile(path, async (file) => parquetSchema(await parquetMetadataAsync(file)).children.map(({ element }) => element.name));
+}
+
+async function withFile<T>(path: string, read: (file: AsyncBuffer) => Promise<T>): Promise<T> {
   await using file = await open(path);
   const { size } = await file.stat();
   if (size > mostBytes) throw taskError(path, "the file", `has ${size} bytes: split it into files of at most ${mostBytes}`);
@@ -34,7 +43,7 @@ export async function readParquet(path: string): Promise<unknown[]> {
     return bytes;
   };
   try {
-    return (await parquetReadObjects({ file: { byteLength: size, slice }, compressors })).map(asJson);
+    return await read({ byteLength: size, slice });
   } catch (error) {
     throw taskError(path, "the file", `cannot be read as Parquet: ${messageOf(error)}`);
   }

@@ -1,9 +1,9 @@
 /** Rows of a file: one a line (.jsonl), a list (.json), or a table (.parquet). */
 import { open } from "node:fs/promises";
 import { messageOf } from "../errors.ts";
-import { readJson } from "../schema/read-json.ts";
+import { readJson, tryJson } from "../schema/read-json.ts";
 import { loadEach } from "./load-each.ts";
-import { readParquet } from "./read-parquet.ts";
+import { parquetColumns, readParquet } from "./read-parquet.ts";
 import { readText } from "./read-text.ts";
 import { taskError } from "./task-error.ts";
 import type { LoadOptions } from "./task-format.ts";
@@ -19,7 +19,7 @@ const mostBytes = 512 * 1024 * 1024;
 const headBytes = 1024 * 1024;
 
 /** The first megabyte of a file. */
-export async function readHead(path: string): Promise<string> {
+async function readHead(path: string): Promise<string> {
   await using file = await open(path);
   const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(headBytes) });
   return buffer.toString("utf8", 0, bytesRead);
@@ -28,6 +28,24 @@ export async function readHead(path: string): Promise<string> {
 /** Is what stands in a .json file a list? */
 export async function holdsList(path: string): Promise<boolean> {
   return /^\s*\[/.test(await readHead(path));
+}
+
+/** undefined: there is none, or it is no JSON. A .jsonl file is read to its end only where no row ends within its head. */
+export async function firstRow(path: string): Promise<unknown> {
+  const lines = path.endsWith(".jsonl") ? (await readHead(path)).split("\n").slice(0, -1) : [];
+  for (const line of lines) {
+    const value = tryJson(line);
+    if (value !== undefined) return value;
+  }
+  const [first] = await readRows(path, { onLeftOut: () => undefined }).catch(() => []);
+  return first?.value;
+}
+
+/** The columns of the first row; none where there is no such row. */
+export async function columnsOf(path: string): Promise<string[]> {
+  if (path.endsWith(".parquet")) return parquetColumns(path).catch(() => []);
+  const row = await firstRow(path);
+  return row !== null && typeof row === "object" && !Array.isArray(row) ? Object.keys(row) : [];
 }
 
 /** A line that is no JSON goes to `onLeftOut`; a file that cannot be read at all throws `task_invalid`. */

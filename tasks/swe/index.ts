@@ -3,6 +3,7 @@ import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Task } from "../../schema/task.ts";
 import { loadEach } from "../load-each.ts";
+import { holdsQuestions } from "../questions/question-row.ts";
 import { holdsList, type LocatedRow, readRows } from "../read-rows.ts";
 import { taskError } from "../task-error.ts";
 import type { LoadOptions, TaskFormat } from "../task-format.ts";
@@ -27,7 +28,7 @@ export const sweRow: TaskFormat = {
 
   async matches(path) {
     const found = await stat(path).catch(() => null);
-    if (!found?.isFile()) return false;
+    if (!found?.isFile() || (await holdsQuestions(path))) return false;
     if (path.endsWith(".json")) return holdsList(path);
     return path.endsWith(".jsonl") || path.endsWith(".parquet");
   },

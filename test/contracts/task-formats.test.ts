@@ -6,6 +6,7 @@ const examples: Record<string, string> = {
   native: "examples/demo/tasks",
   harbor: "examples/harbor",
   "terminal-bench": "examples/terminal-bench",
+  questions: "examples/questions/two-forms.jsonl",
   "swe-row": "examples/tasks/swe-npm.jsonl",
 };
 

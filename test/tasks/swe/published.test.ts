@@ -246,10 +246,10 @@ for (const [set, change, field, says] of [
 
 test("a row of no known set is named with its columns, and one that is no object too", async (t) => {
   const leftOut: string[] = [];
-  const path = await fileOf(t, [{ question: "1 + 1", answer: "2" }, 7, common]);
+  const path = await fileOf(t, [{ prompt: "1 + 1", answer: "2" }, 7, common]);
   const tasks = await loadTasks(path, { onLeftOut: ({ message }) => void leftOut.push(message) });
   assert.equal(tasks.length, 1);
-  assert.match(leftOut[0] ?? "", /:1: the columns: question, answer are those of no set that is known: SWE-bench Pro \(instance_id, /);
+  assert.match(leftOut[0] ?? "", /:1: the columns: prompt, answer are those of no set that is known: SWE-bench Pro \(instance_id, /);
   assert.match(leftOut[1] ?? "", /:2: the row: is no object with columns/);
 });
 
