@@ -8,6 +8,7 @@ import { AlidadeError, messageOf } from "./errors.ts";
 import { harnessNamed } from "./harnesses/index.ts";
 import { fromFolder, isFile } from "./host/plug-ins.ts";
 import { complaintOf } from "./schema/complaint.ts";
+import { isSetId } from "./schema/ids.ts";
 import { didYouMean } from "./schema/nearest-word.ts";
 
 /**
@@ -111,14 +112,17 @@ function withFilesFrom(folder: string, layer: Record<string, unknown>): Record<s
     return typeof value === "string" ? fromFolder(value, folder) : value;
   };
   const pathFrom = (path: unknown): unknown => (typeof path === "string" && path !== "" ? resolve(folder, path) : path);
+  // The id of a set stays one.
+  const runFrom = (run: unknown): unknown => (typeof run === "string" && isSetId(run) ? run : pathFrom(run));
   const withKind = (engine: unknown): unknown =>
     isPlain(engine) && "kind" in engine ? { ...engine, kind: absolute(engine.kind) } : engine;
-  const { engine, engines, harness, tls, repositories } = layer;
+  const { choose, engine, engines, harness, tls, repositories } = layer;
   const own = ["harness", "sandbox", "graders", "task_formats"].filter((key) => Object.hasOwn(layer, key));
   return {
     ...layer,
     ...Object.fromEntries(own.map((key) => [key, absolute(layer[key])])),
     ...(repositories !== undefined && { repositories: pathFrom(repositories) }),
+    ...(isPlain(choose) && Array.isArray(choose.of) && { choose: { ...choose, of: choose.of.map(runFrom) } }),
     ...(isPlain(harness) && {
       harness: { ...harness, folder: typeof harness.folder === "string" ? resolve(folder, harness.folder) : folder },
     }),

@@ -44,6 +44,7 @@ import {
   verifierNetworkOption,
 } from "./flags/task-grants.ts";
 import { type OpenedJudge, openJudge } from "./open-judge.ts";
+import { earlierRuns } from "./overview/earlier-runs.ts";
 import { visibleText } from "./show/visible-text.ts";
 import { terminal } from "./terminal.ts";
 
@@ -136,9 +137,10 @@ async function checkAll(paths: string[], flags: CheckFlags, tell: Checking["onLe
     harbor_reward: flags.harborReward ?? null,
   });
   const choice = taskChoiceOf(flags);
+  const earlier = await earlierRuns(choice, progress);
   const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
   const allow = (task: Task): void => checkPublicNetwork(task, publicGrantOf(networks), plugIns.graders);
-  const tasks = await acceptedTasks(chosenTasks(loaded, choice), allow, onLeftOut, true);
+  const tasks = await acceptedTasks(chosenTasks(loaded, choice, earlier), allow, onLeftOut, true);
   const hashed = await hashedTasks(tasks, plugIns.graders, { onLeftOut });
   // What is found in the process sandbox admits nothing, and says nothing of containers.
   const isContainer = backend.capabilities.isolation !== "none";

@@ -29,6 +29,11 @@ function randomByte(): number {
   return drawn[used++] as number;
 }
 
+/** Whether it has the form of a set's id; no folder is called so by chance. */
+export function isSetId(text: string): boolean {
+  return /^set[0-9a-z]{20}$/.test(text);
+}
+
 /** A bearer secret: 32 random bytes. The `sk-` in front is what SDKs and log scrubbers expect of one. */
 export function newKey(): string {
   return `sk-ali-${randomBytes(32).toString("base64url")}`;

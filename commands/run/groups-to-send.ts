@@ -6,6 +6,7 @@ import type { Task } from "../../schema/task.ts";
 import type { AskedTask, NamedTask, RolloutSet } from "../../service/index.ts";
 import { hashedTasks, inlineTask, toInline } from "../../tasks/index.ts";
 import { loadPlugIns } from "../flags/plug-in-flags.ts";
+import type { CountsOfSet } from "../overview/earlier-runs.ts";
 import { tasksAskedFor } from "./tasks-of-run.ts";
 
 export type GroupToSend = { group_key: string; task: AskedTask };
@@ -14,10 +15,10 @@ export type GroupToSend = { group_key: string; task: AskedTask };
 export async function groupsToSend(
   config: Config,
   known: readonly NamedTask[],
-  { note, onLeftOut, signal }: { note: (text: string) => void; onLeftOut: OnTaskLeftOut; signal: AbortSignal },
+  telling: { note: (text: string) => void; onLeftOut: OnTaskLeftOut; signal: AbortSignal; countsOfSet: CountsOfSet },
 ): Promise<GroupToSend[]> {
   const plugIns = await loadPlugIns(config);
-  const tasks = await tasksAskedFor(config, plugIns, { note, onLeftOut, signal });
+  const tasks = await tasksAskedFor(config, plugIns, telling);
   const twice = tasks.find(({ task_id }, at) => tasks.findIndex((other) => other.task_id === task_id) !== at);
   if (twice)
     throw new AlidadeError(
@@ -36,7 +37,7 @@ export async function groupsToSend(
       if (!isKnown(task))
         await inlineTask(toInline(task), plugIns.graders).catch((error) => Promise.reject(withoutFolder(task, names, error)));
     },
-    onLeftOut,
+    telling.onLeftOut,
   );
   return sent.map((task) => ({ group_key: task.task_id, task: isKnown(task) ? task.task_id : toInline(task) }));
 }

@@ -13,6 +13,7 @@ import { RolloutRecord } from "../../schema/rollout.ts";
 import { Trajectory } from "../../schema/trajectory.ts";
 import { type DeliveredResult, RolloutSet, type ServiceClient } from "../../service/index.ts";
 import { version } from "../../version.ts";
+import type { CountsOfSet } from "../overview/earlier-runs.ts";
 import { clientAt } from "../service/ask-service.ts";
 import type { AskedService } from "./described-run.ts";
 import { type Following, keepFollowing, readFollowing } from "./following.ts";
@@ -71,7 +72,11 @@ async function firstAsked({ config }: RunAtService, client: ServiceClient, { sig
     note(`LEFT OUT: ${message}`);
     leftOut.push(message);
   };
-  return { groups: await groupsToSend(config, known, { note, onLeftOut, signal }), leftOut };
+  const countsOfSet: CountsOfSet = async (id, pass) => {
+    const { tasks } = await (await client.setOf(id, signal)).passRates({ pass });
+    return new Map(tasks.map(({ task_id, measured, passed }) => [task_id, { measured, passed }]));
+  };
+  return { groups: await groupsToSend(config, known, { note, onLeftOut, signal, countsOfSet }), leftOut };
 }
 
 /** Throws `not_found` where another ledger answers now: a set that is made anew would make all rollouts again. */

@@ -16,9 +16,10 @@ import { chosenTasks } from "../../tasks/select-tasks.ts";
 import { version } from "../../version.ts";
 import type { loadPlugIns } from "../flags/plug-in-flags.ts";
 import { grantsOf } from "../flags/task-grants.ts";
+import { type CountsOfSet, earlierRuns } from "../overview/earlier-runs.ts";
 
 type PlugIns = Awaited<ReturnType<typeof loadPlugIns>>;
-type Telling = { note: (text: string) => void; onLeftOut: (error: AlidadeError) => void; signal: AbortSignal };
+type Telling = { note: (text: string) => void; onLeftOut: (error: AlidadeError) => void; signal: AbortSignal; countsOfSet?: CountsOfSet };
 
 /** Throws what makes the run impossible, and where no task is left why; `onLeftOut` gets the error of each task that cannot be one of it. */
 export async function tasksOfRun(
@@ -50,9 +51,11 @@ export async function tasksOfRun(
 }
 
 /** Those that the configuration chooses and that can be graded. */
-export async function tasksAskedFor(config: Config, plugIns: PlugIns, { note, onLeftOut, signal }: Telling): Promise<Task[]> {
+export async function tasksAskedFor(config: Config, plugIns: PlugIns, telling: Telling): Promise<Task[]> {
+  const { note, onLeftOut, signal, countsOfSet = null } = telling;
+  const earlier = await earlierRuns(config.choose, note, countsOfSet);
   const loaded = await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
-  const asked = chosenTasks(loaded, config.choose).map((task) => withGrading(task, config.grading));
+  const asked = chosenTasks(loaded, config.choose, earlier).map((task) => withGrading(task, config.grading));
   const chosen = await acceptedTasks(asked, (task) => checkGrading(task, plugIns.graders), onLeftOut);
   const cost = costOfSharing(chosen);
   if (cost !== null) note(cost);

@@ -19,6 +19,7 @@ import { chosenTasks } from "../../tasks/select-tasks.ts";
 import { version } from "../../version.ts";
 import { loadPlugIns } from "../flags/plug-in-flags.ts";
 import { grantsOf } from "../flags/task-grants.ts";
+import { earlierRuns } from "../overview/earlier-runs.ts";
 
 type Note = (text: string) => void;
 
@@ -37,7 +38,7 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
     config.tasks.length === 0
       ? []
       : await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
-  const tasks = chosenTasks(all, config.choose).map((task) => withGrading(task, config.grading));
+  const tasks = chosenTasks(all, config.choose, await earlierRuns(config.choose, note)).map((task) => withGrading(task, config.grading));
   const cost = costOfSharing(tasks);
   if (cost !== null) note(cost);
   const byName = new Map(tasks.map((task) => [task.task_id, task]));

@@ -13,6 +13,7 @@ import { print, say, table } from "../command-line.ts";
 import { openOutput } from "../export-output.ts";
 import { graderOption, loadPlugIns, taskFormatOption } from "../flags/plug-in-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
+import { earlierRuns } from "../overview/earlier-runs.ts";
 import { visibleText } from "../show/visible-text.ts";
 import { terminal } from "../terminal.ts";
 import { fromGit } from "./from-git.ts";
@@ -48,7 +49,7 @@ export function tasks(program: Command): void {
     .option("--json", "print one JSON object")
     .addHelpText(
       "after",
-      "\nExamples:\n  alidade tasks list verified.parquet --label 'repo=django/*' --shuffle 7 --shard 1/8\n  alidade tasks show my-tasks/#fix-slug\n  alidade tasks validate my-tasks/\n  alidade tasks export verified.parquet --for verl -o prompts.jsonl",
+      "\nExamples:\n  alidade tasks list verified.parquet --label 'repo=django/*' --shuffle 7 --shard 1/8\n  alidade tasks list my-tasks/ --pass-rate 0.1..0.9 --of runs/run1abc\n  alidade tasks show my-tasks/#fix-slug\n  alidade tasks validate my-tasks/\n  alidade tasks export verified.parquet --for verl -o prompts.jsonl",
     )
     .action(async (action: string, paths: string[], flags: TasksFlags) => {
       const act = actions.get(action);
@@ -84,11 +85,12 @@ async function loadSets(paths: string[], flags: TasksFlags, isStatic: boolean): 
     onLeftOut: ({ message }: AlidadeError) => void leftOut.push(message),
   };
   const choice = taskChoiceOf(flags);
+  const earlier = await earlierRuns(choice, options.progress);
   const sets: TaskSet[] = [];
   for (const path of paths) {
     const all = await loadTasks(path.includes("#") ? path : resolve(path), options);
     const set = await taskSetOf(resolve(path), all, plugIns.graders, options);
-    sets.push({ ...set, tasks: selectTasks(set.tasks, ({ task }) => task, choice) });
+    sets.push({ ...set, tasks: selectTasks(set.tasks, ({ task }) => task, choice, earlier) });
   }
   return { sets, graders: plugIns.graders, leftOut };
 }

@@ -11,6 +11,11 @@ export type Statistics = {
   mean_reward: number | null;
   mean_interval: Interval | null;
   pass_at_k: PassAtK[];
+  /** Rollouts that passed, among the measured ones. */
+  passed: number;
+  /** The mean share that passed, each task by the same weight (pass@1); null where nothing was measured. The interval lies in 0 to 1. */
+  pass_rate: number | null;
+  pass_interval: Interval | null;
 };
 
 /** `reward`: null where nothing was measured. */
@@ -28,6 +33,7 @@ export function statisticsOf(rollouts: readonly RewardOfTask[], { pass, ks }: St
   const tasks = [...Map.groupBy(measured, ({ task_id }) => task_id).values()].map((all) => all.map(({ reward }) => reward));
   const means = tasks.map(meanOf);
   const passes = tasks.map((rewards) => ({ n: rewards.length, passed: rewards.filter((reward) => reward >= pass).length }));
+  const rate = meanPassAtK(passes, 1);
   const fewest = passes.reduce((least, { n }) => Math.min(least, n), Number.POSITIVE_INFINITY);
   return {
     tasks: new Set(rollouts.map(({ task_id }) => task_id)).size,
@@ -36,6 +42,9 @@ export function statisticsOf(rollouts: readonly RewardOfTask[], { pass, ks }: St
     mean_reward: means.length === 0 ? null : meanOf(means),
     mean_interval: meanInterval(tasks.length === 1 ? (tasks[0] ?? []) : means),
     pass_at_k: (ks ?? powersUpTo(fewest)).flatMap((k) => meanPassAtK(passes, k) ?? []),
+    passed: passes.reduce((sum, { passed }) => sum + passed, 0),
+    pass_rate: rate?.value ?? null,
+    pass_interval: rate?.interval ?? null,
   };
 }
 

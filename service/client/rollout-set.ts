@@ -1,11 +1,14 @@
 /** A set of a service, as its trainer sees it. */
 import type { z } from "zod";
+import { AlidadeError } from "../../errors.ts";
 import type { ExportReport } from "../../exporters/index.ts";
 import { placesOf, type ResultRow, type SetState } from "../../ledger/index.ts";
 import type { DriftSummary, TrainerLogprobs } from "../../reconstruct/index.ts";
 import type { RolloutRecord } from "../../schema/rollout.ts";
 import type { Trajectory } from "../../schema/trajectory.ts";
 import type { SetStepFigures } from "../routes/figure-route.ts";
+import type { SetPassRates } from "../routes/pass-rate-route.ts";
+import type { LeftOutGroup } from "../routes/set-routes.ts";
 import type { ServiceClient } from "./service-client.ts";
 
 /** The name of a task of the service, or a whole task. */
@@ -33,6 +36,17 @@ export type DeliveredGroup<Row> = Delivered<Row> & {
   mixed_policies: boolean;
   results: ResultRow[];
   spare: ResultRow[];
+};
+
+/** `pass_rate` (`low..high`) and `of` (ids of earlier sets) go together. */
+export type PassRateOptions = {
+  pass_rate?: string;
+  of?: readonly string[];
+  /** The least reward of a pass; 1 where left out. */
+  pass?: number;
+  /** Also tasks without a measured reward there. */
+  with_unmeasured?: boolean;
+  onLeftOut?: (group: LeftOutGroup) => void;
 };
 
 export type DeliveryOptions = {
@@ -85,12 +99,23 @@ export class RolloutSet {
     this.#path = `/sets/${set_id}`;
   }
 
-  /** A key that was submitted before is not submitted again. Resolves with the number of new rollouts. */
-  async submit(groups: Iterable<{ group_key: string; task: AskedTask }>, signal?: AbortSignal): Promise<number> {
+  /**
+   * A key that was submitted before is not submitted again. Resolves with the number of new rollouts. `choice`: only tasks that were
+   * passed so often in earlier sets; `onLeftOut` gets each of the others.
+   */
+  async submit(
+    groups: Iterable<{ group_key: string; task: AskedTask }>,
+    signal?: AbortSignal,
+    { onLeftOut = () => undefined, of, ...choice }: PassRateOptions = {},
+  ): Promise<number> {
+    const query = { ...choice, of: of?.join(",") };
     const most = Math.max(1, Math.min(groupsAtOnce, Math.floor(rolloutsAtOnce / placesOf(this.spec))));
     let rollouts = 0;
     for (const lines of requestsOf(groups, most)) {
-      const answer = await this.#service.ask<{ rollouts: number }>({ method: "POST", path: `${this.#path}/groups`, lines }, signal);
+      const question = { method: "POST", path: `${this.#path}/groups`, lines, query } as const;
+      const answer = await this.#service.ask<{ rollouts: number; left_out?: LeftOutGroup[] }>(question, signal);
+      if (choice.pass_rate !== undefined && answer.left_out === undefined) throw earlierService();
+      answer.left_out?.forEach(onLeftOut);
       rollouts += answer.rollouts;
     }
     return rollouts;
@@ -164,6 +189,11 @@ export class RolloutSet {
     return this.#service.ask({ path: `${this.#path}/figures`, query: { last, pass } });
   }
 
+  /** How often each task was passed. `pass`: the least reward of a pass. */
+  passRates({ pass }: { pass?: number } = {}): Promise<SetPassRates> {
+    return this.#service.ask({ path: `${this.#path}/pass-rates`, query: { pass } });
+  }
+
   /** Holds logprobs that the trainer recomputed against the record; best those of a whole batch. `tolerance`: nats. */
   drift(lines: readonly z.input<typeof TrainerLogprobs>[], { tolerance }: { tolerance?: number } = {}): Promise<DriftSummary> {
     return this.#service.ask({ method: "POST", path: `${this.#path}/drift`, lines, query: { tolerance }, seconds: driftSeconds });
@@ -189,6 +219,17 @@ export class RolloutSet {
   #delivery({ payload, format, step }: DeliveryOptions) {
     return { payload: payload ?? (this.spec.purpose === "eval" ? "none" : "rows"), format, step };
   }
+}
+
+/** It has taken every group. */
+function earlierService(): AlidadeError {
+  return new AlidadeError(
+    "request_invalid",
+    "pass_rate is given, and the service is of a version that chooses by none: bring it up to date",
+    {
+      param: "pass_rate",
+    },
+  );
 }
 
 /** The groups of each request. */

@@ -4,8 +4,11 @@ import { AlidadeError, asAlidadeError } from "../../errors.ts";
 import { Turns } from "../../host/turns.ts";
 import { assertAsStrict, type CancelOrder, GroupPart, placesOf, SetSpec, type SetState, strictest } from "../../ledger/index.ts";
 import { nothing } from "../../proxy/control/route.ts";
+import { passReward } from "../../rollouts/index.ts";
+import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/pass-rate.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { ServiceParts } from "../service-parts.ts";
+import type { SetPasses } from "../set-passes.ts";
 import { refusedAddress } from "../webhooks/post-signed.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 
@@ -17,14 +20,32 @@ export const GroupLine = z.strictObject({ group_key: GroupPart.shape.group_key, 
 const OneRollout = GroupLine.extend({ index: z.number().int().nonnegative().describe("its place in the group, from 0") });
 const Reason = z.strictObject({ reason: z.string().max(500).default("cancelled over the service") });
 
-export function setRoutes({
-  taskOf,
-  namedTasks,
-  demands = {},
-  checkHarness,
-  setWebhooks,
-  watcher,
-}: Omit<ServiceParts, "ledger">): ServiceRoute[] {
+/** A pass rate of earlier sets by which the lines of a submission are chosen. */
+const ByPassRate = z
+  .strictObject({
+    pass_rate: PassRange.optional().describe(
+      "`low..high`, such as 0.1..0.9: only the lines whose task has a measured pass rate in this range, in the sets of `of`",
+    ),
+    of: z.string().max(1_000).optional().describe("with pass_rate: ids of earlier sets, with commas between them; best sets that are over"),
+    pass: z.coerce.number().default(passReward).describe("with pass_rate: a rollout passes with this reward or more"),
+    with_unmeasured: z
+      .enum(["true", "false"])
+      .default("false")
+      .describe("with pass_rate: also the lines whose task has no measured reward there"),
+  })
+  .superRefine(({ pass_rate, of }, context) => {
+    if ((pass_rate === undefined) === (of === undefined)) return;
+    const [given, missing] = of === undefined ? ["pass_rate", "of"] : ["of", "pass_rate"];
+    context.addIssue({ code: "custom", path: [missing], message: `${missing} is missing beside ${given}: give both` });
+  });
+
+/** Sets whose results one request adds up. */
+const mostEarlierSets = 20;
+
+export function setRoutes(
+  { taskOf, namedTasks, demands = {}, checkHarness, setWebhooks, watcher }: Omit<ServiceParts, "ledger">,
+  passes: SetPasses,
+): ServiceRoute[] {
   /** Throws 409 where the set was made before the service demanded more: a node would not know of it. */
   const demandsOf = async ({ ledger }: Caller, id: string): Promise<SetSpec> => {
     const spec = await ledger.specOf(id);
@@ -62,9 +83,10 @@ export function setRoutes({
       path: "/sets/:id/groups",
       roles: ["submit"],
       title:
-        "Submits groups, one a line, all of them or none, with 10 000 rollouts at most; a group that is there already is not made again",
+        "Submits groups, one a line, all of them or none, with 10 000 rollouts at most; a group that is there already is not made again. `left_out`: lines that `pass_rate` does not take, `unmeasured` or `outside`",
       lines: GroupLine,
-      handle: async ({ param, lines }, caller) => {
+      query: ByPassRate,
+      handle: async ({ param, lines, query, signal }, caller) => {
         const [parts, spec]: [GroupPart[], SetSpec] = [[], await demandsOf(caller, param("id"))];
         assertNotTooMany(lines.length, spec);
         const turns = new Turns();
@@ -72,8 +94,9 @@ export function setRoutes({
           await turns.take();
           parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskOf(line.task, spec)), places: null });
         }
-        const { groups, rollouts } = await caller.ledger.submit(param("id"), parts);
-        return { groups, rollouts };
+        const { taken, left_out } = await chosenBy(query, parts, caller, passes, signal);
+        const { groups, rollouts } = await caller.ledger.submit(param("id"), taken);
+        return { groups, rollouts, left_out };
       },
     }),
     defineRoute({
@@ -166,6 +189,34 @@ export function setRoutes({
       handle: async ({ param, query: { set } }, { ledger }) => ({ forgotten: await ledger.forget(param("name"), set) }),
     }),
   ];
+}
+
+/** Why a line of a submission is not in the set. */
+export type LeftOutGroup = { group_key: string; task_id: string; why: "unmeasured" | "outside" };
+
+/** Throws `not_found` for a set that the caller does not see. */
+async function chosenBy(
+  { pass_rate, of = "", pass, with_unmeasured }: z.infer<typeof ByPassRate>,
+  parts: GroupPart[],
+  caller: Caller,
+  passes: SetPasses,
+  signal: AbortSignal,
+): Promise<{ taken: GroupPart[]; left_out: LeftOutGroup[] }> {
+  if (pass_rate === undefined) return { taken: parts, left_out: [] };
+  const sets = of.split(",");
+  if (sets.length > mostEarlierSets)
+    throw new AlidadeError("request_invalid", `of has ${sets.length} sets: give ${mostEarlierSets} at most`, { param: "of" });
+  for (const set of sets) await caller.ledger.assertSees(set);
+  const counts = sumOfCounts(await Promise.all(sets.map((set) => passes.of(set, pass, signal))));
+  const choice = { pass_rate, with_unmeasured: with_unmeasured === "true" };
+  const { taken, unmeasured } = takeByPassRate(parts, ({ task }) => task.task_id, choice, counts);
+  const [isTaken, isUnmeasured] = [new Set(taken), new Set(unmeasured)];
+  const left = parts.filter((part) => !isTaken.has(part));
+  const left_out = left.map((part) => {
+    const why = isUnmeasured.has(part) ? ("unmeasured" as const) : ("outside" as const);
+    return { group_key: part.group_key, task_id: part.task.task_id, why };
+  });
+  return { taken, left_out };
 }
 
 async function cancel(ledger: Caller["ledger"], what: CancelOrder, reason: string): Promise<{ cancelled: number; is_cancelling: boolean }> {

@@ -262,3 +262,21 @@ test("--cancel ends what is not over: what had begun has a record, what had not 
   const again = await running(["run", "--resume", run, "--json"]).ended;
   assert.deepEqual([again.code, jsonOf<{ rollouts: unknown[] }>(again).rollouts.length], [1, 2]);
 });
+
+test("a run takes the tasks that were passed as often as asked in a set of the same service", async (t) => {
+  const { service, args } = await placeAt(t);
+  const of = (await service.call("PUT", "/sets/earlier", { samples: 1 })).body.set_id;
+  const lines = ["a", "b"].map((task_id) => JSON.stringify({ group_key: task_id, task: { ...serviceTask, task_id } }));
+  await service.call("POST", `/sets/${of}/groups`, lines.join("\n"));
+  for (const claim of (await service.ledger.claim(service.lease, 2)) as Claim[])
+    await service.ledger.finish(claim, attemptResult({ reward: claim.group_key === "a" ? 1 : 0 }));
+  const asked = running([...args, "-n", "1", "--pass-rate", "0..0.5", "--of", of]);
+  const made = async () => (await service.call("GET", "/sets")).body.sets.find((set: { key: string }) => set.key !== "earlier");
+  await until(async () => (await made())?.is_drained === true);
+  assert.equal((await made()).rollouts.queued, 1);
+  const [claim] = (await service.ledger.claim(service.lease, 2)) as Claim[];
+  assert.equal(claim?.group_key, "b");
+  asked.stop();
+  const { stderr } = await asked.ended;
+  assert.match(stderr, /pass rate 0\.\.0\.5 of set[0-9a-z]+: 1 of 2 tasks are taken, 1 lie outside/);
+});
