@@ -9,9 +9,11 @@ import { taskError } from "../task-error.ts";
 import type { LoadOptions, TaskFormat } from "../task-format.ts";
 import { taskIdOf } from "./columns.ts";
 import { multiSwe } from "./multi-swe.ts";
+import { withoutRequest } from "./nemo-gym.ts";
 import { loadOwnRows } from "./own-rows.ts";
 import { r2eGym } from "./r2e-gym.ts";
 import { buildOf } from "./recipes/build-of.ts";
+import { refusedSets } from "./refused-sets.ts";
 import { sweBench } from "./swe-bench.ts";
 import { sweBenchLive } from "./swe-bench-live.ts";
 import { sweBenchPro } from "./swe-bench-pro.ts";
@@ -34,7 +36,8 @@ export const sweRow: TaskFormat = {
   },
 
   async load(path, options) {
-    const rows = (await readRows(path, options)).filter(({ value }) => isWanted(value, options.only));
+    const all = (await readRows(path, options)).map(({ value, where }) => ({ value: withoutRequest(value), where }));
+    const rows = all.filter(({ value }) => isWanted(value, options.only));
     const [own, published] = partition(rows, ({ value }) => isRow(value) && Object.hasOwn(value, "source"));
     const tasks = await loadOwnRows(own, path, options);
     const read = await loadEach(
@@ -65,7 +68,7 @@ function isWanted(value: unknown, only: ReadonlySet<string> | undefined): boolea
 
 async function toTask({ value, where }: LocatedRow, folder: string, options: LoadOptions): Promise<Task> {
   if (!isRow(value)) throw taskError(where, "the row", "is no object with columns");
-  const set = sweSets.find(({ columns }) => columns.every((column) => Object.hasOwn(value, column)));
+  const set = [...sweSets, ...refusedSets].find(({ columns }) => columns.every((column) => Object.hasOwn(value, column)));
   if (set) {
     const task = await set.toTask(value, { where, folder });
     return options.images === "build" ? withBuild(task, set, value, where, options) : task;

@@ -1,10 +1,12 @@
 /**
  * Multi-SWE-bench and Multi-SWE-RL: an image a pull request, the repository at /home/<its name>, and a script in the image
- * that runs the tests. Each repository's log has a parser of its own there; those of Go, Rust and CTest are known.
+ * that runs the tests. How the log of each repository is read says multi-swe-repos.ts. The maps of the rows are published in
+ * two forms: name -> statuses, and, where a table has no columns of free names, lists beside each other.
  */
 import { z } from "zod";
 import { parseTask, taskError } from "../task-error.ts";
 import { Commit, Text, taskIdOf } from "./columns.ts";
+import { multiSweParserOf, multiSweRepos } from "./multi-swe-repos.ts";
 import { marked, publishedTask } from "./published-task.ts";
 import type { Columns, SweSet } from "./swe-set.ts";
 
@@ -12,7 +14,22 @@ const Name = z
   .string()
   .regex(/^[\w.-]+$/, "is no name of an organisation or repository")
   .refine((name) => !/^\.\.?$/.test(name), "is a folder of every folder");
-const Runs = z.record(z.string(), z.looseObject({ fix: z.string().nullish() }).nullable());
+const Run = z.looseObject({ fix: z.string().nullish() }).nullable();
+const Lists = z.looseObject({ name: z.array(z.string()), fix: z.array(z.string().nullable()) });
+const Issue = z.looseObject({ title: z.string().nullish(), body: z.string().nullish() });
+const IssueLists = z.looseObject({ title: z.array(z.string().nullable()), body: z.array(z.string().nullable()) });
+
+/** Lists beside each other as the map that they stand for. Names are a stranger's, so no plain object has them. */
+const fromLists = (value: unknown): unknown => {
+  const lists = Lists.safeParse(value);
+  if (!lists.success) return value instanceof Map || value === null || typeof value !== "object" ? value : new Map(Object.entries(value));
+  return new Map(lists.data.name.map((name, at) => [name, { fix: lists.data.fix[at] }]));
+};
+const Runs = z.preprocess(fromLists, z.map(z.string(), Run));
+const Issues = z.preprocess((value) => {
+  const lists = IssueLists.safeParse(value);
+  return lists.success ? lists.data.title.map((title, at) => ({ title, body: lists.data.body[at] })) : value;
+}, z.array(Issue));
 
 const MultiRow = z.looseObject({
   org: Name,
@@ -23,31 +40,13 @@ const MultiRow = z.looseObject({
   base: z.looseObject({ sha: Commit }),
   fix_patch: Text,
   test_patch: Text,
-  resolved_issues: z.array(z.looseObject({ title: z.string().nullish(), body: z.string().nullish() })).default([]),
-  fixed_tests: Runs.refine((tests) => Object.keys(tests).length > 0, "names no test: a task without one cannot be failed"),
-  p2p_tests: Runs.default({}),
+  /** Names a class of the set's code for some numbers of a repository, and an image of another make. */
+  number_interval: z.string().nullish(),
+  tag: z.string().nullish(),
+  resolved_issues: Issues.default([]),
+  fixed_tests: Runs.refine((tests) => tests.size > 0, "names no test: a task without one cannot be failed"),
+  p2p_tests: Runs.default(new Map()),
 });
-
-/** By repository, the set's own parser of its log. */
-const go = ["cli/cli", "grpc/grpc-go", "zeromicro/go-zero"];
-const rust = [
-  "BurntSushi/ripgrep",
-  "clap-rs/clap",
-  "nushell/nushell",
-  "rayon-rs/rayon",
-  "serde-rs/serde",
-  "sharkdp/bat",
-  "sharkdp/fd",
-  "tokio-rs/bytes",
-  "tokio-rs/tokio",
-  "tokio-rs/tracing",
-];
-const cmake = ["fmtlib/fmt", "nlohmann/json", "simdjson/simdjson", "yhirose/cpp-httplib", "catchorg/Catch2"];
-const parsers = new Map([
-  ...go.map((repo) => [repo, "multi_swe_go"] as const),
-  ...rust.map((repo) => [repo, "parse_log_cargo"] as const),
-  ...cmake.map((repo) => [repo, "multi_swe_ctest"] as const),
-]);
 
 export const multiSwe: SweSet & { idOf(row: Columns): string | null } = {
   name: "multi-swe",
@@ -59,13 +58,12 @@ export const multiSwe: SweSet & { idOf(row: Columns): string | null } = {
   toTask(value, { where }) {
     const row = parseTask(MultiRow, value, where);
     const repo = `${row.org}/${row.repo}`;
-    const parser = parsers.get(repo);
-    if (parser === undefined)
-      throw taskError(
-        where,
-        "repo",
-        `is ${repo}, and the log of its tests has no parser here; there are ${[...parsers.keys()].join(", ")}`,
-      );
+    for (const column of ["number_interval", "tag"] as const)
+      if (row[column])
+        throw taskError(where, column, `is ${JSON.stringify(row[column])}: how the tests of such a part of ${repo} are read is not known`);
+    const parser = multiSweParserOf(repo, row.number);
+    if (parser === null)
+      throw taskError(where, "repo", `is ${repo}, and the log of its tests has no parser here; there are ${multiSweRepos.join(", ")}`);
     return publishedTask({
       where,
       set: "multi-swe",
@@ -90,7 +88,7 @@ export const multiSwe: SweSet & { idOf(row: Columns): string | null } = {
 };
 
 function passing(tests: z.infer<typeof Runs>): string[] {
-  return Object.entries(tests).flatMap(([name, run]) => (run === null || (run.fix ?? "PASS") !== "PASS" ? [] : [name]));
+  return [...tests].flatMap(([name, run]) => (run === null || (run.fix ?? "PASS") !== "PASS" ? [] : [name]));
 }
 
 /** The issues that the pull request resolved: its own text may tell the solution. */

@@ -1,7 +1,7 @@
 /**
  * SWE-bench: full, Lite, Verified, Multilingual and what has their columns, with an image an instance and the repository at
- * /testbed. Rows of swebench 5 say themselves how they are tested (`image`, `eval_script`, `log_parser`); for older ones the
- * tables of swebench 4 and of SWE-Gym do.
+ * /testbed. Rows of swebench 5 say themselves how they are tested (`image`, `eval_script`, `log_parser`); for older ones, and
+ * Multilingual's as they are published, the tables of swebench 4 and of SWE-Gym do.
  */
 import { z } from "zod";
 import { ImageName } from "../../schema/environment/image-name.ts";
@@ -9,6 +9,7 @@ import type { Task } from "../../schema/task.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { Common, Text } from "./columns.ts";
 import { markedScript } from "./eval-script.ts";
+import { type MultilingualTests, multilingualTestsOf } from "./multilingual-tests.ts";
 import { activate, marked, type PublishedTask, publishedTask, quoted } from "./published-task.ts";
 import { gymTestsOf, type RepoTests, testsOf } from "./swe-bench-repos.ts";
 import type { SweSet } from "./swe-set.ts";
@@ -16,7 +17,7 @@ import { TestsApart } from "./tests-apart.ts";
 
 const SweBenchRow = z.looseObject({
   ...Common,
-  version: z.string().default(""),
+  version: z.union([z.string(), z.number().transform(String)]).default(""),
   image: ImageName.optional(),
   eval_script: Text.optional(),
   log_parser: Text.optional(),
@@ -85,6 +86,8 @@ function runApart(row: SweBenchRow, apart: TestsApart, where: string): Task {
 }
 
 function byTable(row: SweBenchRow, where: string): Task {
+  const other = multilingualTestsOf(row.repo, row.version);
+  if (other !== null) return multilingual(row, other, where);
   const known = testsOf(row.repo, row.version);
   const gym = known ? null : gymTestsOf(row.repo);
   const tests = known ?? gym;
@@ -101,6 +104,19 @@ function byTable(row: SweBenchRow, where: string): Task {
     workdir: "/testbed",
     script: marked([activate, tests.before, tests.build].filter((line) => line !== undefined).join("\n"), commandOf(row, tests)),
     parser: tests.parser,
+    parserColumn: "repo",
+  });
+}
+
+/** Its commands stand in the log, for the reader of Maven's looks for them there. */
+function multilingual(row: SweBenchRow, { command, parser, build }: MultilingualTests, where: string): Task {
+  return publishedTask({
+    ...patched(row, where),
+    set: "swe-bench",
+    image: row.image ?? imageOf("swebench", row.instance_id, "_1776_"),
+    workdir: "/testbed",
+    script: marked(build, `set -x\n${command}`),
+    parser,
     parserColumn: "repo",
   });
 }

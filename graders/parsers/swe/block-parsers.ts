@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readJson } from "../../../schema/read-json.ts";
 import type { ReportParser } from "../report-parser.ts";
 import { pythonSteering } from "../steering-files.ts";
-import { linesOf, type Statuses, sweParser } from "./status-log.ts";
+import { linesOf, passedOnly, type SetRules, type Statuses, sweParser } from "./status-log.ts";
 
 /** `test_name ok`, and headings `____ file.py:test_name ____` of those that failed. */
 function sympy(log: string): Statuses {
@@ -121,12 +121,14 @@ function doctest(log: string): Statuses {
 
 const ProOutput = z.object({ tests: z.array(z.object({ name: z.string(), status: z.string() })) });
 
-/** SWE-bench Pro: what the instance's own parser.py wrote. */
+/** SWE-bench Pro: what the instance's own parser.py wrote. Its code asks whether a name is among those that passed. */
 function proOutput(log: string): Statuses {
   const [from, to] = [log.indexOf("{"), log.lastIndexOf("}")];
   try {
     const { tests } = ProOutput.parse(readJson(log.slice(from, to + 1)));
-    return new Map(tests.map(({ name, status }) => [name, status]));
+    const found: Statuses = new Map();
+    for (const { name, status } of tests) if (found.get(name) !== "PASSED") found.set(name, status);
+    return found;
   } catch {
     return new Map();
   }
@@ -144,15 +146,19 @@ function plain(text = ""): string {
   return text.replace(/&(?:lt|gt|quot|apos|amp);/g, (entity) => entities.get(entity) as string);
 }
 
-const of = (name: string, title: string, read: (log: string) => Statuses, steeredBy?: readonly string[]): ReportParser =>
-  sweParser({ name, title: `SWE sets: ${title}`, read, ...(steeredBy && { steeredBy }) });
+const of = (
+  name: string,
+  title: string,
+  read: (log: string) => Statuses,
+  more: { steeredBy?: readonly string[]; rules?: SetRules } = {},
+): ReportParser => sweParser({ name, title: `SWE sets: ${title}`, read, ...more });
 
 export const blockParsers: readonly ReportParser[] = [
-  of("parse_log_sympy", "bin/test of SymPy", sympy, pythonSteering),
+  of("parse_log_sympy", "bin/test of SymPy", sympy, { steeredBy: pythonSteering }),
   of("parse_log_maven", "Maven, a command a test", maven),
   of("parse_log_gradle_custom", "gradle test, each test shown", gradle),
   of("parse_log_phpunit", "phpunit --testdox", phpunit),
   of("parse_log_karma", "Karma's mocha reporter", karma),
-  of("swe_bench_pro", "the output of SWE-bench Pro's parser.py", proOutput),
+  of("swe_bench_pro", "the output of SWE-bench Pro's parser.py", proOutput, { rules: passedOnly() }),
   of("parse_log_doctest", "doctest -s -r=xml", doctest),
 ];

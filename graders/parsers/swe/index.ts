@@ -3,6 +3,7 @@ import type { ReportParser } from "../report-parser.ts";
 import { blockParsers } from "./block-parsers.ts";
 import { django } from "./django.ts";
 import { lineParsers } from "./line-parsers.ts";
+import { multiSweParsers } from "./multi-swe/index.ts";
 import { swePytest } from "./pytest.ts";
 
-export const sweParsers: readonly ReportParser[] = [...swePytest, django, ...lineParsers, ...blockParsers];
+export const sweParsers: readonly ReportParser[] = [...swePytest, django, ...lineParsers, ...blockParsers, ...multiSweParsers];

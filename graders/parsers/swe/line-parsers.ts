@@ -18,19 +18,6 @@ const letters = { ".": "PASSED", F: "FAILED", E: "FAILED" } as const;
 
 const rows: readonly LineRule[] = [
   {
-    names: ["multi_swe_go"],
-    title: "go test -v as Multi-SWE reads it",
-    line: /^--- (?<word>PASS|FAIL|SKIP): (?<name>\S+)/,
-    words: { PASS: "PASSED", FAIL: "FAILED", SKIP: "SKIPPED" },
-    steeredBy: ["**/*_test.go"],
-  },
-  {
-    names: ["multi_swe_ctest"],
-    title: "CTest as Multi-SWE reads it",
-    line: /^\d+\/\d+\s*Test\s*#\d+:\s*(?<name>.*?)\s*\.+\s*\**(?<word>Passed|Failed|Not Run)/,
-    words: { Passed: "PASSED", Failed: "FAILED", "Not Run": "SKIPPED" },
-  },
-  {
     names: ["parse_log_gotest"],
     title: "go test -v",
     line: /^--- (?<word>PASS|FAIL|SKIP): (?<name>.+) \(.+\)$/,

@@ -1,7 +1,7 @@
 /**
- * What the log parsers of the SWE sets share. The lists of a set hold what its own parser said of the known solution, so
- * these read as swebench 5 does, also where another reading were better: the last outcome of a name stands, a name may be
- * cut off at a blank, nothing is counted. The work can print into such a log (tier T1).
+ * What the log parsers of the SWE sets share. The lists of a set hold what its own parser said of the known solution. So
+ * each parser reads and counts as its set's own code does, also where another reading were better: mostly the last outcome
+ * of a name stands, a name may be cut off at a blank, nothing is counted. The work can print into such a log (tier T1).
  */
 import type { ReportParser, TestOutcome } from "../report-parser.ts";
 
@@ -15,15 +15,43 @@ export type Statuses = Map<string, string>;
 /** The lines between which the sets look for results, and the one that says how the test command ended. */
 export const marks = { start: ">>>>> Start Test Output", end: ">>>>> End Test Output", exit: ">>>>> Test Exit Code" } as const;
 
-const outcomes = new Map<string, TestOutcome>([
-  ["PASSED", "passed"],
-  ["XFAIL", "passed"],
-  ["SKIPPED", "skipped"],
-]);
+/** Thrown by `read` where a set's own code gives a log up. The message says why. */
+export class UnreadableLog extends Error {}
 
-type SweParser = Pick<ReportParser, "name" | "title" | "steeredBy"> & { read: (log: string) => Statuses };
+/** How a set's own code counts what its parsers read. */
+export type SetRules = {
+  /** Whether a required name of a list counts; a name is looked up as the set's code does. */
+  counts: NonNullable<ReportParser["counts"]>;
+  /** Statuses of a test that passed. */
+  passed: readonly string[];
+  /** Whether a command that fails without a failed test makes its log incomplete. */
+  heedsExitCode: boolean;
+};
 
-export function sweParser({ read, ...about }: SweParser): ReportParser {
+/** swebench's: a test that passed before may be skipped, one that must begin to pass may not. */
+const swebenchRules: SetRules = {
+  counts: (found, name, list) => {
+    const outcome = found.get(name) ?? (isCutOff(name) ? agreed(found, name) : undefined);
+    return outcome === "passed" || (outcome === "skipped" && list === "pass_to_pass");
+  },
+  passed: ["PASSED", "XFAIL"],
+  heedsExitCode: true,
+};
+
+/** Asks one thing, as some sets' code does: every required name is among those that passed. */
+export function passedOnly(nameOf: (name: string) => string = (name) => name): SetRules {
+  return { counts: (found, name) => found.get(nameOf(name)) === "passed", passed: ["PASSED"], heedsExitCode: false };
+}
+
+type SweParser = Pick<ReportParser, "name" | "title" | "steeredBy"> & {
+  read: (log: string) => Statuses;
+  /** Left out: those of swebench. */
+  rules?: SetRules;
+};
+
+export function sweParser({ read, rules = swebenchRules, ...about }: SweParser): ReportParser {
+  const outcomeOf = (status: string): TestOutcome =>
+    rules.passed.includes(status) ? "passed" : status === "SKIPPED" ? "skipped" : "failed";
   return {
     ...about,
     runner: null,
@@ -31,16 +59,16 @@ export function sweParser({ read, ...about }: SweParser): ReportParser {
     sealed: false,
     parse(text) {
       const found = betweenMarks(text, read);
-      const problem = "problem" in found ? found.problem : exitProblem(text, found.statuses);
+      const problem = "problem" in found ? found.problem : rules.heedsExitCode ? exitProblem(text, found.statuses) : null;
       const entries = "problem" in found ? [] : [...found.statuses];
       return {
-        outcomes: new Map(entries.map(([name, status]) => [name, outcomes.get(status) ?? "failed"])),
+        outcomes: new Map(entries.map(([name, status]) => [name, outcomeOf(status)])),
         complete: problem === null,
         begun: null,
         problem,
       };
     },
-    counts,
+    counts: rules.counts,
   };
 }
 
@@ -48,10 +76,15 @@ export function sweParser({ read, ...about }: SweParser): ReportParser {
 function betweenMarks(text: string, read: SweParser["read"]): { statuses: Statuses } | { problem: string } {
   const [, inside] = text.split(marks.start);
   if (inside === undefined || !text.includes(marks.end)) return { problem: `the log lacks its line "${marks.start}" or "${marks.end}"` };
-  const statuses = read(inside.split(marks.end)[0] as string);
-  if (statuses.size > 0) return { statuses };
-  const anywhere = read(text);
-  return anywhere.size > 0 ? { statuses: anywhere } : { problem: "the log names no test" };
+  try {
+    const statuses = read(inside.split(marks.end)[0] as string);
+    if (statuses.size > 0) return { statuses };
+    const anywhere = read(text);
+    return anywhere.size > 0 ? { statuses: anywhere } : { problem: "the log names no test" };
+  } catch (error) {
+    if (error instanceof UnreadableLog) return { problem: error.message };
+    throw error;
+  }
 }
 
 /** A command that fails without a failed test is one whose log was made up. */
@@ -61,15 +94,7 @@ function exitProblem(text: string, found: Statuses): string | null {
   return code === undefined || code === "0" || failed ? null : `the test command ended with ${code}, and its log has no failed test`;
 }
 
-/**
- * As the sets count: a test that passed before may be skipped, one that must begin to pass may not. Some lists hold names
- * that were cut off inside their parameters: such a name stands for the tests that begin with it, where these agree.
- */
-const counts: ReportParser["counts"] = (found, name, list) => {
-  const outcome = found.get(name) ?? (isCutOff(name) ? agreed(found, name) : undefined);
-  return outcome === "passed" || (outcome === "skipped" && list === "pass_to_pass");
-};
-
+/** Some lists hold names that were cut off inside their parameters: one stands for the tests that begin with it, where these agree. */
 function isCutOff(name: string): boolean {
   return name.split("[").length > name.split("]").length;
 }
@@ -89,4 +114,10 @@ export function linesOf(log: string): string[] {
 /** The words between white space. */
 export function wordsOf(line: string): string[] {
   return line.split(/\s+/).filter((word) => word !== "");
+}
+
+/** As Python's `splitlines` cuts a text: also at a lone carriage return and at a form feed. */
+export function splitLines(log: string): string[] {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: separators are among them
+  return log.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/).filter((line) => line.length <= longestLine);
 }

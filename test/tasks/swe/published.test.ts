@@ -37,6 +37,39 @@ const rows = {
     log_parser: "parse_log_redis",
     eval_type: "pass_and_fail",
   },
+  multilingual: { ...common, instance_id: "google__gson-2024", repo: "google/gson", version: "2024" },
+  "multilingual number": { ...common, instance_id: "jekyll__jekyll-8761", repo: "jekyll/jekyll", version: 8761 },
+  "nemo-gym": {
+    responses_create_params: {
+      input: [],
+      metadata: {
+        instance_id: "psf__requests-1142",
+        dataset_name: "princeton-nlp/SWE-bench_Verified",
+        instance_dict: JSON.stringify(common),
+      },
+    },
+  },
+  "swe-lancer": {
+    question_id: "18641_837",
+    variant: "ic_swe",
+    price: 1000,
+    price_limit: 2000000,
+    prompt: "[]",
+    manager_data: null,
+    manager_commit: null,
+    acceptable_folders: "['18641_837']",
+    cwd: "/app/expensify",
+  },
+  "nemotron patch": {
+    responses_create_params: { input: [] },
+    instance: common,
+    metadata: { image: "/swebench-images/a.sif" },
+    dataset_name: "SWE-Gym/SWE-Gym",
+    mode: "eval",
+  },
+  "nemotron judge": { responses_create_params: { input: [] }, options: [{ A: patch }], expected_answer: "B", instance_id: "a__b-1" },
+  "nemotron pivot": { responses_create_params: { input: [] }, expected_action: { type: "function_call" }, uuid: "1" },
+  deepswe: { responses_create_params: { input: [] }, image: "a/b:1", task_id: "t", verifier_metadata: { task_id: "t" } },
   "swe-gym": { ...common, instance_id: "getmoto__moto-5406", repo: "getmoto/moto" },
   "swe-bench-live": { ...common, repo: "any/thing", instance_id: "any__thing-7", test_cmds: ["pytest -rA"], log_parser: "pytest" },
   "swe-rebench": {
@@ -95,6 +128,19 @@ const rows = {
     fixed_tests: { TestNew: { run: "FAIL", test: "FAIL", fix: "PASS" } },
     p2p_tests: { TestOld: { run: "PASS", test: "PASS", fix: "PASS" } },
   },
+  "multi-swe java": {
+    org: "fasterxml",
+    repo: "jackson-core",
+    number: 1309,
+    number_interval: "",
+    tag: "",
+    base: { label: "FasterXML:2.17", ref: "2.17", sha: "22623bd8c265b78b161542663ee980738441c307" },
+    fix_patch: patch,
+    test_patch,
+    resolved_issues: { number: [1], title: ["It is broken"], body: [null] },
+    fixed_tests: { name: ["constructor", "b.C"], run: ["NONE", "NONE"], test: ["NONE", "FAIL"], fix: ["PASS", "PASS"] },
+    p2p_tests: { name: [], run: [], test: [], fix: [] },
+  },
 };
 
 async function fileOf(t: TestContext, lines: unknown[], name = "rows.jsonl"): Promise<string> {
@@ -125,12 +171,17 @@ for (const [set, image, workdir, parser] of [
   ["swe-smith", "jyangballin/swesmith.x86_64.mido_1776_mido.a0158ff9", "/testbed", "swesmith_pytest"],
   ["r2e-gym", "namanjain12/pillow_final:0a1b2c3d", "/testbed", "r2egym_pytest"],
   ["swe-bench-pro", "jefzda/sweap-images:internetarchive.openlibrary-1", "/app", "swe_bench_pro"],
-  ["multi-swe", "mswebench/cli_m_cli:pr-10388", "/home/cli", "multi_swe_go"],
+  ["multi-swe", "mswebench/cli_m_cli:pr-10388", "/home/cli", "multi_swe_go_subtests"],
+  ["multi-swe java", "mswebench/fasterxml_m_jackson-core:pr-1309", "/home/jackson-core", "multi_swe_maven_coloured"],
+  ["multilingual", "swebench/sweb.eval.x86_64.google_1776_gson-2024:latest", "/testbed", "parse_log_maven"],
+  ["multilingual number", "swebench/sweb.eval.x86_64.jekyll_1776_jekyll-8761:latest", "/testbed", "parse_log_cucumber"],
+  ["nemo-gym", "swebench/sweb.eval.x86_64.psf_1776_requests-1142:latest", "/testbed", "parse_log_requests"],
 ] as const)
   test(`a row of ${set} is known by its columns, and names its image, its folder and its log's parser`, async (t) => {
     const { environment, spec, labels } = await taskOf(t, rows[set]);
     assert.deepEqual([environment.image, environment.workdir, spec.parser], [image, workdir, parser]);
-    assert.deepEqual([labels.set, environment.user, environment.platform], [set.split(" ")[0], "root", "linux/amd64"]);
+    const known = /^(?:multilingual|nemo-gym)/.test(set) ? "swe-bench" : set.split(" ")[0];
+    assert.deepEqual([labels.set, environment.user, environment.platform], [known, "root", "linux/amd64"]);
     assert.match(environment.conceal?.join(" ") ?? "", /commit-tree/);
     assert.ok(spec.protected?.includes(".git/**"));
   });
@@ -154,6 +205,20 @@ test("the tests of a row run as its set's tables say, on the files of its test p
     [pro.spec.fail_to_pass, pro.task_id.length, pro.instruction.endsWith("Requirements:\nNone is returned.")],
     [["a | it's new"], 100, true],
   );
+});
+
+test("Multilingual's rows run as swebench 4's tables say, and each command stands in the log", async (t) => {
+  const { script, spec } = await taskOf(t, rows.multilingual);
+  assert.match(
+    script,
+    /\{ set -x\nmvnd test -B -T 1C -pl gson -Dtest=com\.google\.gson\.functional\.FieldNamingTest#testUpperCaseWithUnderscores\nmvnd/,
+  );
+  assert.equal(spec.test_patch, test_patch);
+});
+
+test("Multi-SWE's tests are read in both of their forms, and those that passed with the fix are required", async (t) => {
+  const { spec, instruction } = await taskOf(t, rows["multi-swe java"]);
+  assert.deepEqual([spec.fail_to_pass, spec.pass_to_pass, instruction], [["constructor", "b.C"], [], "It is broken"]);
 });
 
 test("a row of swebench 5 is graded by its own script, with a line that says how the tests ended", async (t) => {
@@ -229,6 +294,18 @@ for (const [set, change, field, says] of [
   ["swe-bench-pro", { instance_id: "instance_other" }, "run_scripts", /copy the set's folder run_scripts beside the file of rows/],
   ["swe-bench-pro", { instance_id: "../../etc" }, "instance_id", /is no instance/],
   ["multi-swe", { repo: "other" }, "repo", /is cli\/other, and the log of its tests has no parser here/],
+  [
+    "multi-swe java",
+    { number_interval: "jackson-core_2_to_1" },
+    "number_interval",
+    /is "jackson-core_2_to_1": how the tests of such a part/,
+  ],
+  ["multi-swe java", { fixed_tests: { name: [], run: [], test: [], fix: [] } }, "fixed_tests", /names no test/],
+  ["swe-lancer", {}, "variant", /is "ic_swe", and rows of SWE-Lancer name no image/],
+  ["nemotron patch", {}, "metadata.image", /is "\/swebench-images\/a\.sif", an image for Singularity/],
+  ["nemotron judge", {}, "options", /patches to choose from: the row has no repository/],
+  ["nemotron pivot", {}, "expected_action", /the one tool call that is right/],
+  ["deepswe", {}, "verifier_metadata", /load the set's Harbor folders/],
   ["multi-swe", { resolved_issues: [] }, "resolved_issues", /no issue with a text/],
 ] as const)
   test(`${set}: ${field} that ${String(says).slice(1, 40)}… is named with its line, and the others load`, async (t) => {

@@ -1,0 +1,18 @@
+/** Lines that name a test and say how it ended. */
+import { type Statuses, splitLines } from "../status-log.ts";
+import { Said, type SaidWord } from "./said.ts";
+
+export type WordRule = readonly [SaidWord, RegExp];
+
+/** The first group of a rule is the name. All rules are tried on each line. */
+export function byLines(rules: readonly WordRule[], toLine = (line: string): string => line.trim()): (log: string) => Statuses {
+  return (log) => {
+    const said = new Said();
+    for (const line of splitLines(log).map(toLine))
+      for (const [word, rule] of rules) {
+        const name = rule.exec(line)?.[1];
+        if (name !== undefined) said.add(word, name);
+      }
+    return said.statuses();
+  };
+}
