@@ -209,7 +209,8 @@ async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox:
 /** An image may hold a reward, and tests that are no program. Harbor's folder of logs is for all to write. */
 const prepare = `mkdir -p -m 777 ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json; [ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
 
-function scriptOf({ printed }: HarborSpec): string {
+/** The file of the tests that is run. */
+export function scriptOf({ printed }: HarborSpec): string {
   return printed === null ? "test.sh" : "run-tests.sh";
 }
 

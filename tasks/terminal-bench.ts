@@ -32,16 +32,16 @@ export const terminalBench: TaskFormat = {
   },
 };
 
-function sayDifferences(
-  read: readonly ReadBenchTask[],
-  tasks: readonly Task[],
-  path: string,
-  { allowPublic, progress }: LoadOptions,
-): void {
+function sayDifferences(read: readonly ReadBenchTask[], tasks: readonly Task[], path: string, options: LoadOptions): void {
+  const { allowPublic, verifierNetwork, progress } = options;
   const unknown = [...new Set(read.flatMap((one) => one.unknown))].sort();
   if (unknown.length > 0) progress?.(`${path}: ${unknown.join(", ")}: no field of Terminal-Bench's, and ignored as there`);
-  if (tasks.length > 0 && !allowPublic)
+  const flags = [
+    ...(allowPublic ? [] : ["--allow-public-network for the agent"]),
+    ...(verifierNetwork ? [] : ["--verifier-network for the tests"]),
+  ];
+  if (tasks.length > 0 && flags.length > 0)
     progress?.(
-      `${path}: ${tasks.length} tasks reach the whole internet in Terminal-Bench. Here they reach nothing, unless you pass --allow-public-network`,
+      `${path}: ${tasks.length} tasks reach the whole internet in Terminal-Bench. Here they reach nothing, unless you pass ${flags.join(", and ")}`,
     );
 }

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Grader } from "../../graders/grader.ts";
 import { fetchingTools } from "../../graders/harbor/fetching-tools.ts";
-import { HarborSpec } from "../../graders/harbor.ts";
+import { HarborSpec, scriptOf } from "../../graders/harbor.ts";
 import { withParts } from "../../graders/index.ts";
 import type { NetworkAccess } from "../../schema/network.ts";
 import type { Task } from "../../schema/task.ts";
@@ -32,7 +32,7 @@ async function toolsOf(spec: unknown, ofTask: NetworkAccess): Promise<string[]> 
   const reached = data.verifier?.environment.grading_network ?? ofTask;
   if (reached !== "none") return [];
   const folders = [data.tests, data.step_tests].filter((folder) => folder !== null);
-  const scripts = await Promise.all(folders.map((folder) => readFile(join(folder, "test.sh"), "utf8").catch(() => "")));
+  const scripts = await Promise.all(folders.map((folder) => readFile(join(folder, scriptOf(data)), "utf8").catch(() => "")));
   return scripts.flatMap(fetchingTools);
 }
 

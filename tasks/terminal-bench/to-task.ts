@@ -66,9 +66,7 @@ function instructionOf({ instruction, descriptions = [] }: BenchConfig, file: st
 /** Made as root before the agent starts, for all to write, as Terminal-Bench's mounts are. */
 const madeFolders = 'mkdir -p "$@" && chmod 777 "$@"';
 
-function environmentOf(client: ClientConfig, { image, build, stage }: ClientSource, { allowPublic }: LoadOptions): Partial<Environment> {
-  // Terminal-Bench cuts no network; here the operator must allow the public one.
-  const network = allowPublic ? "public" : "none";
+function environmentOf(client: ClientConfig, { image, build, stage }: ClientSource, options: LoadOptions): Partial<Environment> {
   const folders = new Set(["/logs", "/agent-logs", ...client.volumes]);
   return {
     image,
@@ -79,8 +77,9 @@ function environmentOf(client: ClientConfig, { image, build, stage }: ClientSour
     writable: "root",
     work: wholeLayer,
     healthcheck: healthcheckOf(client.healthcheck),
-    network,
-    grading_network: network,
+    // Terminal-Bench cuts no network; here the operator must allow it.
+    network: options.allowPublic ? "public" : "none",
+    grading_network: options.verifierNetwork ?? "none",
     setup: { command: ["sh", "-c", madeFolders, "sh", ...folders], network: "none", user: "root" },
   };
 }
