@@ -29,7 +29,7 @@ async function refusalOf(task: Task, accept: Accept): Promise<AlidadeError | nul
     await accept(task);
     return null;
   } catch (error) {
-    if (isTheUsers(error)) return naming(task, error);
+    if (isTheUsers(error)) return namingTask(task, error);
     throw error;
   }
 }
@@ -39,7 +39,8 @@ export function isTheUsers(error: unknown): error is AlidadeError {
   return error instanceof AlidadeError && error.owner === "user";
 }
 
-function naming({ task_id }: Task, error: AlidadeError): AlidadeError {
+/** The error with the task's name before it. */
+export function namingTask({ task_id }: Task, error: AlidadeError): AlidadeError {
   if (error.message.includes(`task ${task_id} `)) return error;
   return new AlidadeError(error.code, `task ${task_id}: ${error.message}`, { cause: error, param: error.param });
 }

@@ -1,9 +1,12 @@
 /** Makes what the sandboxes of tasks start from, before the first of them. */
+import type { AlidadeError } from "../../errors.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { environmentsOf } from "../../graders/index.ts";
+import type { PreparedImage } from "../../sandboxes/images/prepare-images.ts";
 import type { PrepareOptions, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { Task } from "../../schema/task.ts";
-import { acceptedTasks, isTheUsers, type OnTaskLeftOut } from "./accepted-tasks.ts";
+import type { Environment, Task } from "../../schema/task.ts";
+import { isSome, noneLeft } from "../../tasks/none-left.ts";
+import { acceptedTasks, isTheUsers, namingTask, type OnTaskLeftOut } from "./accepted-tasks.ts";
 
 export type TaskPreparation = Omit<PrepareOptions, "user"> & {
   run_id: string;
@@ -16,16 +19,41 @@ export type TaskPreparation = Omit<PrepareOptions, "user"> & {
 
 /**
  * The tasks that are ready. All are prepared at once; where that is refused each one by itself, and the refused ones are
- * left out. An image that cannot be had fails its own sandboxes later.
+ * left out. So is each task of which an image cannot be had: its rollouts could not begin.
  */
 export async function prepareTasks(tasks: readonly Task[], backend: SandboxBackend, options: TaskPreparation): Promise<Task[]> {
   const { run_id, graders, onLeftOut, mayBeNone = false, ...rest } = options;
+  const lacking = new Map<string, AlidadeError>();
   const prepare = async (some: readonly Task[]): Promise<void> => {
     const wanted = environmentsOf(some, graders);
     const user = { run_id, tasks: wanted.map(({ task_id }) => task_id) };
     const environments = wanted.map(({ environment }) => environment);
-    await backend.prepare(environments, { ...rest, user });
+    const made = await prepareImages(backend, environments, { ...rest, user });
+    for (const [index, { error }] of made.entries()) if (error !== null) lacking.set(wanted[index]?.task_id ?? "", error);
   };
+  const prepared = await allOrEach(tasks, prepare, onLeftOut, mayBeNone);
+  const errors = prepared.flatMap((task) => {
+    const error = lacking.get(task.task_id);
+    return error ? [namingTask(task, error)] : [];
+  });
+  if (isSome(errors) && errors.length === prepared.length && !mayBeNone) throw noneLeft(errors);
+  errors.forEach(onLeftOut);
+  return prepared.filter(({ task_id }) => !lacking.has(task_id));
+}
+
+/** [] where sandboxes are made from no images, or nothing says what came of them. */
+async function prepareImages(backend: SandboxBackend, environments: Environment[], options: PrepareOptions): Promise<PreparedImage[]> {
+  if (backend.images) return backend.images.prepare(environments, options);
+  await backend.prepare(environments, options);
+  return [];
+}
+
+async function allOrEach(
+  tasks: readonly Task[],
+  prepare: (some: readonly Task[]) => Promise<void>,
+  onLeftOut: OnTaskLeftOut,
+  mayBeNone: boolean,
+): Promise<Task[]> {
   try {
     await prepare(tasks);
     return [...tasks];

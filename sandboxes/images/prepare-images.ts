@@ -56,7 +56,7 @@ async function prepareOne(docker: Docker, environment: Environment, tasks: strin
     const isOurs = environment.image === null && environment.build === null;
     const error = asAlidadeError(cause, "sandbox_unavailable");
     if (isOurs || error.code === "store_full") throw cause;
-    options.progress?.(`${namesOf(tasks)}${error.message}\nRollouts that need this image will fail; the others go on.`);
+    options.progress?.(`${namesOf(tasks)}${error.message}`);
     return { image: null, error };
   }
 }

@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { AlidadeError } from "../../../errors.ts";
+import { AlidadeError } from "../../../errors.ts";
 import { oneAtATime, prepareTasks, tasksThatFit } from "../../../rollouts/index.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
-import { Task } from "../../../schema/task.ts";
+import type { SandboxBackend } from "../../../sandboxes/sandbox.ts";
+import { type Environment, Task } from "../../../schema/task.ts";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../../fakes/processes/cli.ts";
@@ -21,11 +22,26 @@ function taskOf(task_id: string, environment: object = {}, memory_mb = 1): Task 
 
 const impossible = { user: "root" };
 
-async function prepared(tasks: Task[]) {
+/** Has no image of this name. */
+const lacking = {
+  ...localProcess,
+  images: {
+    prepare: async (environments: Environment[]) =>
+      environments.map(({ image }) =>
+        image === "acme/none:1"
+          ? { image: null, error: new AlidadeError("image_pull_failed", "there is no image acme/none:1") }
+          : { image: "i", error: null, id: "i", repo_digest: null, bytes: 1 },
+      ),
+    list: async () => [],
+    prune: async () => assert.fail("nothing is pruned"),
+  },
+} satisfies SandboxBackend;
+
+async function prepared(tasks: Task[], backend: SandboxBackend = localProcess) {
   const errors: AlidadeError[] = [];
   const onLeftOut = (error: AlidadeError) => void errors.push(error);
   const signal = AbortSignal.timeout(10_000);
-  const ready = await prepareTasks(tasks, localProcess, { run_id: "run-test-prepare", signal, onLeftOut });
+  const ready = await prepareTasks(tasks, backend, { run_id: "run-test-prepare", signal, onLeftOut });
   return { ready: ready.map(({ task_id }) => task_id), errors };
 }
 
@@ -37,6 +53,20 @@ test("a task whose environment cannot be is left out with its name and field, an
     [["task_invalid", "environment.user"]],
   );
   assert.match(errors[0]?.message ?? "", /^task b: environment\.user is root, and /);
+});
+
+test("a task of which an image cannot be had is left out with its name, also where it is a service's", async () => {
+  const service = { services: { db: { image: "acme/none:1" } } };
+  const { ready, errors } = await prepared([taskOf("a"), taskOf("b", { image: "acme/none:1" }), taskOf("c", service)], lacking);
+  assert.deepEqual(ready, ["a"]);
+  assert.deepEqual(
+    errors.map(({ code, message }) => [code, message]),
+    [
+      ["image_pull_failed", "task b: there is no image acme/none:1"],
+      ["image_pull_failed", "task c: there is no image acme/none:1"],
+    ],
+  );
+  await assert.rejects(prepared([taskOf("b", { image: "acme/none:1" })], lacking), { code: "image_pull_failed" });
 });
 
 test("where no task is left the reasons of all are thrown as one", async () => {
