@@ -9,6 +9,8 @@ import { readFolder } from "../files/file-tree.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
 import type { Limits } from "../schema/task.ts";
+import type { Clock } from "./fault/clock.ts";
+import { withHungParts } from "./fault/hung-part.ts";
 import type { ExpectedText, GradeContext, Grader } from "./grader.ts";
 import { Condition, hold, looseTexts, whyTooLong } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
@@ -47,7 +49,7 @@ type CasesSpec = z.infer<typeof CasesSpec>;
 export const cases: Grader<CasesSpec> = {
   name: "cases",
   title: "The program is run as a command: input, output and exit code",
-  version: "2",
+  version: "3",
   spec: CasesSpec,
   folders: ["files"],
   expected: (spec) => spec.cases.flatMap(expectedOf),
@@ -59,22 +61,41 @@ export const cases: Grader<CasesSpec> = {
     const timeout_ms = caseMs(spec, context.task.limits);
     await using sandbox = await placeToGrade(context);
     await placeAll(spec, context, sandbox);
-    const results: RuleResult[] = [];
-    let hasHung = false;
+    const results: CaseResult[] = [];
     for (const [index, one] of spec.cases.entries()) {
-      const isLate: boolean = hasHung && performance.now() - started > context.task.limits.grade_seconds * 1_000;
-      const why: string | null = isLate
-        ? "it was not run: a case that did not end took the time"
-        : await whyNot(one, spec, timeout_ms, context, sandbox);
-      hasHung ||= why === hangs;
-      results.push({ name: nameOf(one, index), holds: why === null, why: why ?? "" });
+      const isLate = results.some(isHung) && performance.now() - started > context.task.limits.grade_seconds * 1_000;
+      const result = isLate ? { why: lateAfterHang, took_ms: 0 } : await resultOf(one, spec, timeout_ms, context, sandbox);
+      results.push({ ...result, name: nameOf(one, index), holds: result.why === null, why: result.why ?? "" });
     }
     const { work_sha256, no_change } = workEvidence(context.work, context.task);
     const { isolation } = sandbox.facts;
-    const verdict = ruleVerdict("cases", results, { isolation }, started, { work_sha256, no_change, remains_possible: [remains] });
-    return spec.pays === "all" ? verdict : { ...verdict, reward: shareOf(results), formula: "the components' mean" };
+    // Cases that ended show how long one takes here.
+    const clock: Clock = { took_ms: Math.max(0, ...results.map((one) => (isHung(one) ? 0 : one.took_ms))), limit_ms: timeout_ms };
+    const evidence = { work_sha256, no_change, clock, remains_possible: [remains] };
+    const whole = ruleVerdict("cases", results, { isolation }, started, evidence);
+    const verdict = spec.pays === "all" ? whole : { ...whole, reward: shareOf(results), formula: "the components' mean" };
+    return isDecided(spec, results) ? verdict : withHungParts(verdict, namesOfHung(results), `${timeout_ms / 1_000} seconds`);
   },
 };
+
+type CaseResult = RuleResult & { took_ms: number };
+
+const hangs = "it did not end in its time";
+const lateAfterHang = "it was not run: a case that did not end took the time";
+
+function isHung({ why }: RuleResult): boolean {
+  return why === hangs;
+}
+
+/** Cases that ended say all, or one of them says enough. */
+function isDecided({ pays }: CasesSpec, results: readonly RuleResult[]): boolean {
+  const open = results.filter(({ why }) => why === hangs || why === lateAfterHang);
+  return open.length === 0 || (pays === "all" && results.some((one) => !one.holds && !open.includes(one)));
+}
+
+function namesOfHung(results: readonly RuleResult[]): string[] {
+  return results.filter(isHung).map(({ name }) => name);
+}
 
 /** A pattern is no text that a work could copy. */
 function expectedOf({ args, stdin, stdout }: ProgramCase): ExpectedText[] {
@@ -87,7 +108,7 @@ const remains = "A program that knows these inputs, and nothing else, earns as m
 /** A program that answers a person has answered by then. */
 const usualSeconds = 10;
 
-/** All cases fit into the grading's time, so a program that hangs fails its cases and leaves no work unmeasured. */
+/** All cases fit into the grading's time, so a program that hangs in one of them is run in the others. */
 function caseMs({ seconds, cases }: CasesSpec, { grade_seconds }: Limits): number {
   const part = grade_seconds / cases.length;
   if (seconds === undefined) return Math.min(usualSeconds, part) * 1_000;
@@ -122,21 +143,20 @@ function run(
   });
 }
 
-const hangs = "it did not end in its time";
-
-/** null where the case holds. Says what the program did, and not what was expected. */
-async function whyNot(
+/** `why`: null where the case holds, else what the program did, and not what was expected. */
+async function resultOf(
   one: ProgramCase,
   spec: CasesSpec,
   timeout_ms: number,
   context: GradeContext,
   sandbox: Sandbox,
-): Promise<string | null> {
+): Promise<{ why: string | null; took_ms: number }> {
   const result = await run(spec, one, timeout_ms, context, sandbox);
-  if (!result.timed_out) return whyWrong(one, result, context.signal);
+  const took_ms = result.duration_ms;
+  if (!result.timed_out) return { why: await whyWrong(one, result, context.signal), took_ms };
   // What it left running would take the other cases' time.
   await sandbox.freeze("commands");
-  return hangs;
+  return { why: hangs, took_ms };
 }
 
 async function whyWrong({ stdout: expected, exit }: ProgramCase, result: ExecResult, signal: AbortSignal): Promise<string | null> {

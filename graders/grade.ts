@@ -11,6 +11,7 @@ import { specOf } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import type { Limits, Task } from "../schema/task.ts";
 import { wholeSeconds } from "./fault/clock.ts";
+import { provenHungParts } from "./fault/hung-part.ts";
 import { gradeItsOwn, hadTime, isMeasured, type OwnGrading, saidOwn } from "./fault/own-gradings.ts";
 import type { GradeContext } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
@@ -63,6 +64,8 @@ function withOwn(verdict: Verdict, own: readonly OwnGrading[]): Verdict {
 }
 
 function atFault(task: Task, verdict: Verdict, own: readonly OwnGrading[]): Verdict {
+  const parted = provenHungParts(verdict);
+  if (parted !== null) return withOwn(parted, own);
   const { code = "grader_error", message = "" } = verdict.error ?? {};
   const said = `the task's own files were graded right after (${saidOwn(own)}), and this work failed again`;
   const error = { code, message: `${message}; ${said}`, status: null };

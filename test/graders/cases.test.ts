@@ -53,13 +53,15 @@ test("megabytes of spaces inside of a line are compared in the time that their p
   assert.equal(verdict.reward, 1);
 });
 
-test("a program that hangs, floods, kills itself or is not there fails its cases, and none of that goes unmeasured", async () => {
+test("a program that hangs, floods, kills itself or is not there fails its cases where the machine is quick enough", async () => {
   const hangs = await verdictOn('[ "$1" = on ] && sleep 600; echo 1', {
     cases: [{ args: ["on"], stdout: "1" }, { stdout: "1" }],
     seconds: 8,
     pays: "share",
   });
-  assert.deepEqual([hangs.reward, hangs.status], [0.5, "graded"]);
+  assert.deepEqual([hangs.reward, hangs.status, hangs.formula, hangs.error], [0.5, "graded", "the components' mean", null]);
+  assert.deepEqual((hangs.evidence.hung as { parts: string[] }).parts, ["case 1"]);
+  assert.ok(hangs.evidence.own_files, "the machine was shown to be quick enough");
   const floods = await verdictOn(
     "yes 1",
     { cases: [{ stdout: "1" }], command: ["sh", "-c", "yes 1 | head -c 3000000"] },
@@ -70,13 +72,10 @@ test("a program that hangs, floods, kills itself or is not there fails its cases
   assert.deepEqual((await verdictOn("", { cases: [{}], command: ["./absent"] })).reward, 0);
 });
 
-test("after a case that hung none is run beyond the grading's time, so no hang leaves a work unmeasured", async () => {
-  const task = Task.parse({
-    task_id: "t",
-    instruction: "i",
-    grader: { kind: "cases", command: ["true"], cases: [{}, {}] },
-    limits: { grade_seconds: 0.1 },
-  });
+/** Runs `true` as a case: so many of the first ones do not end, one a grading and case. */
+async function hungFirst(hung: number, spec: object, grade_seconds: number) {
+  const grader = { kind: "cases", command: ["true"], ...spec };
+  const task = Task.parse({ task_id: "t", instruction: "i", grader, limits: { grade_seconds } });
   const context = { task, signal: AbortSignal.timeout(60_000) };
   let ran = 0;
   const fresh = async () => {
@@ -85,14 +84,32 @@ test("after a case that hung none is run beyond the grading's time, so no hang l
     sandbox.exec = async (argv, options) => {
       if (argv[0] !== "true") return exec(argv, options);
       ran += 1;
+      if (ran > hung) return exec(argv, options);
       await sleep(200);
-      return { ...(await exec(argv)), timed_out: true };
+      return { ...(await exec(argv)), timed_out: true, duration_ms: options?.timeout_ms ?? 0 };
     };
     return sandbox;
   };
-  const { reward, status, evidence } = await grade({ ...context, work: await keptWork([], []), fresh });
-  assert.deepEqual([reward, status, ran, evidence.failed_count], [0, "graded", 1, 2]);
+  const verdict = await grade({ ...context, work: await keptWork([], [{ path: "a", content: Buffer.from(""), mode: 0o644 }]), fresh });
+  return { ...verdict, ran };
+}
+
+test("after a case that hung none is run beyond the grading's time, and where the task's own files hang too there is no reward", async () => {
+  const { reward, status, ran, evidence } = await hungFirst(100, { cases: [{}, {}] }, 0.1);
+  assert.deepEqual([reward, status, ran, evidence.failed_count], [null, "grader_timeout", 2, 2]);
   assert.match(JSON.stringify(evidence.failed), /did not end in its time.*was not run/);
+});
+
+test("a case that hangs on a machine that is slow for a moment is asked again, and holds", async () => {
+  const { reward, status, ran } = await hungFirst(1, { cases: [{}, {}], pays: "share" }, 60);
+  assert.deepEqual([reward, status, ran], [1, "graded", 6], "two cases of the work, of no change, and of the work again");
+});
+
+test("where another case is wrong in any case, a hang is not asked about", async () => {
+  const { reward, status, ran } = await hungFirst(1, { cases: [{}, { exit: 3 }] }, 60);
+  assert.deepEqual([reward, status, ran], [0, "graded", 2]);
+  const shared = await hungFirst(100, { cases: [{}, { exit: 3 }], pays: "share" }, 60);
+  assert.deepEqual([shared.reward, shared.status], [null, "grader_timeout"]);
 });
 
 test("what a program prints to look like a verdict is output, and nothing of the expected one is in its sandbox", async () => {
