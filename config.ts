@@ -291,7 +291,7 @@ export const Config = z.strictObject({
   verifier_network: NetworkAccess.nullable()
     .default(null)
     .describe(
-      "what the tests of a Harbor task reach where the task does not say so: `none`, `public`, or `{ allow: [names] }`; `public` also allows tests of other tasks to reach it; null: nothing",
+      "what the tests of a task of Harbor or Terminal-Bench reach where it does not say so: `none`, `public`, or `{ allow: [names] }`; `public` also allows tests of other tasks to reach it; null: nothing",
     ),
   ...SessionOptions.shape,
   // An open session trains nothing by default; a run is made for training.

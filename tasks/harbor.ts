@@ -12,7 +12,7 @@ import { isArchive, unpackArchive } from "./harbor/unpack-archive.ts";
 import { exists } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
 import { taskError } from "./task-error.ts";
-import type { LoadOptions, TaskFormat } from "./task-format.ts";
+import { type LoadOptions, networkFlags, type TaskFormat } from "./task-format.ts";
 
 export const harbor: TaskFormat = {
   name: "harbor",
@@ -78,12 +78,9 @@ async function taskFolders(folder: string, depth = 0): Promise<string[]> {
 
 function sayNetwork(tasks: Task[], path: string, { allowPublic, verifierNetwork, progress }: LoadOptions): void {
   const unstated = tasks.filter(({ labels }) => labels.network === "unstated");
-  const flags = [
-    ...(allowPublic ? [] : ["--allow-public-network for the agent"]),
-    ...(verifierNetwork ? [] : ["--verifier-network for the tests"]),
-  ];
-  if (unstated.length > 0 && flags.length > 0)
+  const flags = networkFlags({ allowPublic, verifierNetwork });
+  if (unstated.length > 0 && flags !== null)
     progress?.(
-      `${path}: ${unstated.length} of ${tasks.length} tasks name no network_mode. In Harbor they reach the whole internet; here they reach nothing, unless you pass ${flags.join(", and ")}`,
+      `${path}: ${unstated.length} of ${tasks.length} tasks name no network_mode. In Harbor they reach the whole internet; here they reach nothing, unless you pass ${flags}`,
     );
 }

@@ -16,7 +16,7 @@ export type LoadOptions = {
   env?: Readonly<Record<string, string>>;
   /** The operator allows the public network: agents of a format whose default it is get it. */
   allowPublic?: boolean;
-  /** What tests of a Harbor task reach, where the task does not say so; nothing where left out. */
+  /** What tests of tasks of Harbor and of Terminal-Bench reach, where the task does not say so; nothing where left out. */
   verifierNetwork?: NetworkAccess | null;
   /** Reads the task's own files alone. It pulls and fetches nothing, so it does not check images and packages. */
   static?: boolean;
@@ -37,6 +37,15 @@ export type LoadOptions = {
   /** One line for people about something slow. */
   progress?: (line: string) => void;
 };
+
+/** The flags that would give tasks, which say nothing of a network, one; null: all are given. */
+export function networkFlags({ allowPublic, verifierNetwork }: Pick<LoadOptions, "allowPublic" | "verifierNetwork">): string | null {
+  const flags = [
+    ...(allowPublic ? [] : ["--allow-public-network for the agent"]),
+    ...(verifierNetwork ? [] : ["--verifier-network for the tests"]),
+  ];
+  return flags.length === 0 ? null : flags.join(", and ");
+}
 
 export interface TaskFormat {
   readonly name: string;

@@ -5,7 +5,7 @@
 import { stat } from "node:fs/promises";
 import type { Task } from "../schema/task.ts";
 import { loadEach } from "./load-each.ts";
-import type { LoadOptions, TaskFormat } from "./task-format.ts";
+import { type LoadOptions, networkFlags, type TaskFormat } from "./task-format.ts";
 import { terminalBenchFolders } from "./terminal-bench/task-folders.ts";
 import { type ReadBenchTask, readTask, toTask } from "./terminal-bench/to-task.ts";
 
@@ -32,16 +32,17 @@ export const terminalBench: TaskFormat = {
   },
 };
 
-function sayDifferences(read: readonly ReadBenchTask[], tasks: readonly Task[], path: string, options: LoadOptions): void {
-  const { allowPublic, verifierNetwork, progress } = options;
+function sayDifferences(
+  read: readonly ReadBenchTask[],
+  tasks: readonly Task[],
+  path: string,
+  { allowPublic, verifierNetwork, progress }: LoadOptions,
+): void {
   const unknown = [...new Set(read.flatMap((one) => one.unknown))].sort();
   if (unknown.length > 0) progress?.(`${path}: ${unknown.join(", ")}: no field of Terminal-Bench's, and ignored as there`);
-  const flags = [
-    ...(allowPublic ? [] : ["--allow-public-network for the agent"]),
-    ...(verifierNetwork ? [] : ["--verifier-network for the tests"]),
-  ];
-  if (tasks.length > 0 && flags.length > 0)
+  const flags = networkFlags({ allowPublic, verifierNetwork });
+  if (tasks.length > 0 && flags !== null)
     progress?.(
-      `${path}: ${tasks.length} tasks reach the whole internet in Terminal-Bench. Here they reach nothing, unless you pass ${flags.join(", and ")}`,
+      `${path}: ${tasks.length} tasks reach the whole internet in Terminal-Bench. Here they reach nothing, unless you pass ${flags}`,
     );
 }

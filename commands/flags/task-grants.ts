@@ -37,7 +37,7 @@ export function harborRewardOption(): Option {
 
 export function verifierNetworkOption(): Option {
   const words =
-    "what the tests of a Harbor task reach where it does not say so, beside the agent's network: public, or names of hosts (deb.debian.org,pypi.org,*.pythonhosted.org)";
+    "what the tests of a task of Harbor or Terminal-Bench reach where it does not say so, beside the agent's network: public, or names of hosts (deb.debian.org,pypi.org,*.pythonhosted.org)";
   return new Option("--verifier-network <hosts>", words).argParser((text) => {
     const asked = text === "public" || text === "none" ? text : { allow: text.split(",").map((name) => name.trim()) };
     const { data } = NetworkAccess.safeParse(asked);

@@ -77,7 +77,7 @@ function environmentOf(client: ClientConfig, { image, build, stage }: ClientSour
     writable: "root",
     work: wholeLayer,
     healthcheck: healthcheckOf(client.healthcheck),
-    // Terminal-Bench cuts no network; here the operator must allow it.
+    // Terminal-Bench cuts no network; here the operator must allow it, to the agent and to the tests.
     network: options.allowPublic ? "public" : "none",
     grading_network: options.verifierNetwork ?? "none",
     setup: { command: ["sh", "-c", madeFolders, "sh", ...folders], network: "none", user: "root" },
