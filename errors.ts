@@ -47,6 +47,7 @@ export const errorCodes = {
   grader_error: "infrastructure",
   grader_timeout: "infrastructure",
   grader_unreachable: "infrastructure",
+  verifier_unavailable: "infrastructure",
   judge_abstained: "infrastructure",
   task_set_aside: "infrastructure",
   rollout_set_aside: "infrastructure",

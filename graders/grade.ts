@@ -4,6 +4,7 @@ import { readFolder, type TreeFile } from "../files/file-tree.ts";
 import type { WorkLayer } from "../files/layer.ts";
 import { Deadline } from "../host/deadline.ts";
 import { untilAborted } from "../host/until-aborted.ts";
+import { NetworkLog } from "../sandboxes/network/network-log.ts";
 import { type NetworkRules, openNetwork, plainRules } from "../sandboxes/network/open-network.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
 import { setUp } from "../sandboxes/set-up.ts";
@@ -12,10 +13,11 @@ import type { Verdict } from "../schema/rollout.ts";
 import type { Limits, Task } from "../schema/task.ts";
 import { wholeSeconds } from "./fault/clock.ts";
 import { provenHungParts } from "./fault/hung-part.ts";
+import { faultOfTools, lacksTools, unavailable } from "./fault/missing-tools.ts";
 import { gradeItsOwn, hadTime, isMeasured, type OwnGrading, saidOwn } from "./fault/own-gradings.ts";
-import type { GradeContext } from "./grader.ts";
+import type { GradeContext, GradingSandbox } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
-import { lowestReward, whyOutside } from "./rules/reward-range.ts";
+import { highestReward, lowestReward, whyOutside } from "./rules/reward-range.ts";
 import { placeSetUp } from "./set-up-layer.ts";
 import { taskOfStep } from "./steps.ts";
 
@@ -28,6 +30,9 @@ import { taskOfStep } from "./steps.ts";
  * infrastructure is at fault; where they are graded the work gets another grading, and what fails twice then is its own
  * doing. What ran out of time needs more: a machine may be too slow for one work and not for the other, so the task's own
  * files must have ended well inside the same limit (`hadTime`).
+ *
+ * Tests that could not fetch their tools are told apart in the same way (fault/missing-tools.ts), also where they wrote a
+ * reward.
  */
 export async function grade(context: GradeContext): Promise<Verdict> {
   const first = await gradeOnce(context);
@@ -35,8 +40,23 @@ export async function grade(context: GradeContext): Promise<Verdict> {
   const hasParts = graderOf(context.task.grader, context.graders).parts !== undefined;
   // The agent's processes had ended when it was lent.
   const isLost = context.lend !== undefined && first.error?.code === "sandbox_died";
-  if (hasParts || isLost || !mayBeItsDoing(first)) return first;
-  const own = await gradeItsOwn(context, gradeOnce, isHang(first));
+  if (hasParts || isLost) return first;
+  const found = await withItsTools(context, first);
+  if (!mayBeItsDoing(found)) return found;
+  return atFaultOrNot(context, found);
+}
+
+/** The verdict, where nothing shows that its tests lacked tools or where that was the work's doing; else one without a reward. */
+async function withItsTools(context: GradeContext, verdict: Verdict): Promise<Verdict> {
+  if (!lacksTools(verdict) || verdict.reward === highestReward(context.task)) return verdict;
+  const own = await gradeItsOwn(context, gradeOnce, ([unchanged]) => unchanged?.unfetched != null);
+  const fault = faultOfTools(own);
+  if (fault === "unavailable") return unavailable(verdict, own);
+  return withOwn(fault === "work" ? await gradeOnce(context) : verdict, own);
+}
+
+async function atFaultOrNot(context: GradeContext, first: Verdict): Promise<Verdict> {
+  const own = await gradeItsOwn(context, gradeOnce, () => isHang(first));
   if (!isProof(first, own)) return withOwn(first, own);
   const again = await gradeOnce(context);
   if (!mayBeItsDoing(again)) return again;
@@ -46,7 +66,7 @@ export async function grade(context: GradeContext): Promise<Verdict> {
 function mayBeItsDoing({ status, error }: Verdict): boolean {
   const isTheUsers = errorCodes[error?.code as ErrorCode] === "user";
   // A server that was not asked has seen no work.
-  const isAway = error?.code === "grader_unreachable";
+  const isAway = error?.code === "grader_unreachable" || error?.code === "verifier_unavailable";
   return (status === "grader_error" || status === "grader_timeout" || status === "infra_error") && !isTheUsers && !isAway;
 }
 
@@ -144,12 +164,13 @@ export function freshSandbox(
   sandboxes: Pick<SandboxBackend, "create">,
   owner: SandboxOwner,
 ) {
-  return async (other: Partial<Pick<Task, "environment" | "limits">> = {}) => {
+  return async (other: Partial<Pick<Task, "environment" | "limits">> = {}): Promise<GradingSandbox> => {
     const task = gradingTask({ ...context.task, ...other });
-    const rules = owner.rules ?? plainRules();
+    const rules = gradingRules(owner.rules ?? plainRules());
     // What the task's own set-up left belongs to its own environment.
     const setUp = task.environment === context.task.environment ? (owner.setUp ?? null) : null;
-    const sandbox = await deliveredSandbox(task, sandboxes, { ...owner, rules, setUp }, context.signal);
+    const sandbox: GradingSandbox = await deliveredSandbox(task, sandboxes, { ...owner, rules, setUp }, context.signal);
+    sandbox.network = rules.log;
     const [exec, release] = [sandbox.exec.bind(sandbox), sandbox[Symbol.asyncDispose].bind(sandbox)];
     sandbox[Symbol.asyncDispose] = () => Promise.resolve(release()).catch(() => undefined);
     await using scope = new AsyncDisposableStack();
@@ -163,6 +184,11 @@ export function freshSandbox(
     };
     return sandbox;
   };
+}
+
+/** Each grading has a log and a budget of its own: an agent that spends all of its bytes takes none of the tests'. */
+export function gradingRules(rules: NetworkRules): NetworkRules {
+  return { ...rules, log: new NetworkLog(rules.log) };
 }
 
 /** The sandbox that a grader of this task gets. */

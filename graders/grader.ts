@@ -1,5 +1,6 @@
 /** A grader turns what an agent did, and the work that was taken out of its sandbox, into a verdict. */
 import type { WorkLayer } from "../files/layer.ts";
+import type { NetworkLog } from "../sandboxes/network/network-log.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Tier, Verdict } from "../schema/rollout.ts";
 import type { Environment, GraderSpec, Task } from "../schema/task.ts";
@@ -26,6 +27,9 @@ export type GraderSampler = {
 /** A session of its own for one grading, sealed with the scope. `grades`: the name of what is graded. */
 export type OpenSampler = (task_id: string, grades: string) => Promise<GraderSampler & AsyncDisposable>;
 
+/** `network`: what was asked of its network, with a budget of its own; absent where it is not known. */
+export type GradingSandbox = Sandbox & { network?: NetworkLog };
+
 export type GradeContext = {
   task: Task;
   /** What the agent changed, read from outside after everything inside was ended. */
@@ -40,12 +44,12 @@ export type GradeContext = {
    * A fresh sandbox of the task's environment as it is delivered to an agent, or of another environment; the grader releases
    * it.
    */
-  fresh(other?: Partial<Pick<Task, "environment" | "limits">>): Promise<Sandbox>;
+  fresh(other?: Partial<Pick<Task, "environment" | "limits">>): Promise<GradingSandbox>;
   /**
    * The agent's own sandbox with every process of its container ended, where the task is graded there (`grading: shared`): the work stands in it.
    * The grader releases it, and may ask for it again.
    */
-  lend?(): Promise<Sandbox>;
+  lend?(): Promise<GradingSandbox>;
   /** What isolated the agent from this machine; absent where that is unknown. */
   isolation?: Verdict["isolation"];
   /** Grades the same work and trajectory by another spec. `grade` gives it to graders with parts. */

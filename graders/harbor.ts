@@ -12,12 +12,14 @@ import { envInside } from "../sandboxes/task-spec.ts";
 import type { Verdict } from "../schema/rollout.ts";
 import { Environment, type Task } from "../schema/task.ts";
 import { commandClock } from "./fault/clock.ts";
-import type { GradeContext, Grader } from "./grader.ts";
+import type { GradeContext, Grader, GradingSandbox } from "./grader.ts";
 import { collectArtifacts } from "./harbor/artifacts.ts";
+import { fetchingScripts } from "./harbor/fetching-tools.ts";
 import { type HeldBack, heldBack } from "./harbor/held-back.ts";
 import { readRewards } from "./harbor/reward-files.ts";
 import { chosenReward, RewardRule, weightOf } from "./harbor/reward-rule.ts";
 import { readTerminal, type TerminalParserName, terminalParserNames } from "./harbor/terminal-parsers.ts";
+import { unfetched } from "./harbor/unfetched.ts";
 import { tierIn, tierWhere } from "./shared/place-to-grade.ts";
 import { placeWork, workEvidence } from "./work.ts";
 
@@ -82,8 +84,10 @@ export const harbor: Grader<HarborSpec> = {
     const started = performance.now();
     await using place = await verifierSandbox(spec, context);
     const { sandbox, environment } = place;
-    const result = await runTests(spec, context, place);
+    const files = await testFiles(spec);
+    const result = await runTests(spec, files, context, place);
     await sandbox.freeze();
+    const lacks = unfetched({ ...fetchingScripts(files), ...signsOf(result, place) });
     const work = workEvidence(context.work, context.task);
     const rest = {
       // The tests may run the work.
@@ -99,6 +103,7 @@ export const harbor: Grader<HarborSpec> = {
         held_back: place.held.slice(0, evidencePaths),
         verifier_image: environment === context.task.environment ? null : sandbox.facts.image,
         output_tail: (result.stdout + result.stderr).slice(-evidenceOutput),
+        ...(lacks && { unfetched: lacks }),
       },
       duration_ms: performance.now() - started,
     } as const;
@@ -153,8 +158,13 @@ function ungraded(rest: VerdictFrame, { code, message }: AlidadeError): Verdict 
   return { ...rest, reward: null, components: {}, status, error: { code, message, status: null } };
 }
 
+function signsOf({ stdout, stderr }: ExecResult, { sandbox, environment }: Place) {
+  const refusals = sandbox.network?.use().refusals.filter(({ phase }) => phase === "grading") ?? [];
+  return { output: `${stdout}\n${stderr}`, refusals, access: environment.grading_network };
+}
+
 /** Where the tests are run. `held`: paths of the work that are not there. */
-type Place = AsyncDisposable & { sandbox: Sandbox; environment: Environment; held: string[] };
+type Place = AsyncDisposable & { sandbox: GradingSandbox; environment: Environment; held: string[] };
 
 async function verifierSandbox(spec: HarborSpec, context: GradeContext): Promise<Place> {
   const { task, fresh, lend, signal } = context;
@@ -210,15 +220,19 @@ async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox:
 const prepare = `mkdir -p -m 777 ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json; [ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
 
 /** The file of the tests that is run. */
-export function scriptOf({ printed }: HarborSpec): string {
+function scriptOf({ printed }: HarborSpec): string {
   return printed === null ? "test.sh" : "run-tests.sh";
 }
 
 /** A terminal of Terminal-Bench has so many columns, and shows both outputs as one. */
 const inTerminal = { command: `exec bash ${tests}/run-tests.sh 2>&1`, env: { COLUMNS: "160", LINES: "40" } };
 
-async function runTests(spec: HarborSpec, { task, signal }: GradeContext, { sandbox, environment }: Place): Promise<ExecResult> {
-  const files = await testFiles(spec);
+async function runTests(
+  spec: HarborSpec,
+  files: TreeFile[],
+  { task, signal }: GradeContext,
+  { sandbox, environment }: Place,
+): Promise<ExecResult> {
   await sandbox.exec(["sh", "-c", prepare], { cwd: "/", user: "root", signal, timeout_ms: 60_000 });
   await sandbox.writeFiles(files, tests);
   // The shell runs a script without a #! line too, as Harbor's does.
@@ -271,7 +285,7 @@ async function testFiles({ tests, step_tests }: HarborSpec): Promise<TreeFile[]>
 }
 
 /** Its paths would be this machine's. */
-function assertContainer(sandbox: Sandbox): Sandbox {
+function assertContainer(sandbox: GradingSandbox): GradingSandbox {
   if (sandbox.facts.isolation !== "none") return sandbox;
   throw new AlidadeError(
     "task_invalid",

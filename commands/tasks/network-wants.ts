@@ -1,9 +1,9 @@
 /** Which tasks want more of the network than they get without a flag. Read in their own files alone. */
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Grader } from "../../graders/grader.ts";
-import { fetchingTools } from "../../graders/harbor/fetching-tools.ts";
-import { HarborSpec, scriptOf } from "../../graders/harbor.ts";
+import { fetchingScripts } from "../../graders/harbor/fetching-tools.ts";
+import { HarborSpec } from "../../graders/harbor.ts";
 import { withParts } from "../../graders/index.ts";
 import type { NetworkAccess } from "../../schema/network.ts";
 import type { Task } from "../../schema/task.ts";
@@ -32,8 +32,12 @@ async function toolsOf(spec: unknown, ofTask: NetworkAccess): Promise<string[]> 
   const reached = data.verifier?.environment.grading_network ?? ofTask;
   if (reached !== "none") return [];
   const folders = [data.tests, data.step_tests].filter((folder) => folder !== null);
-  const scripts = await Promise.all(folders.map((folder) => readFile(join(folder, scriptOf(data)), "utf8").catch(() => "")));
-  return scripts.flatMap(fetchingTools);
+  return fetchingScripts((await Promise.all(folders.map(scriptsIn))).flat()).tools;
+}
+
+async function scriptsIn(folder: string): Promise<{ path: string; content: Buffer }[]> {
+  const names = (await readdir(folder, { withFileTypes: true })).filter((one) => one.isFile() && one.name.endsWith(".sh"));
+  return Promise.all(names.map(async ({ name }) => ({ path: name, content: await readFile(join(folder, name)) })));
 }
 
 /** Tasks that are named in a sentence; the JSON has all. */

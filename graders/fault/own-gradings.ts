@@ -7,31 +7,45 @@ import { Deadline } from "../../host/deadline.ts";
 import type { Verdict } from "../../schema/rollout.ts";
 import { goldWork } from "../gold.ts";
 import type { GradeContext } from "../grader.ts";
+import { Unfetched } from "../harbor/unfetched.ts";
 import { type Clock, clockOf, isWellInside, saidClock, wholeSeconds } from "./clock.ts";
 
-/** Stands in the verdict's evidence as `own_files`. */
-export type OwnGrading = { work: "no change" | "known solution"; reward: number | null; status: Verdict["status"]; clock: Clock };
+/** Stands in the verdict's evidence as `own_files`. `unfetched`: what its tests wanted and did not get. */
+export type OwnGrading = {
+  work: "no change" | "known solution";
+  reward: number | null;
+  status: Verdict["status"];
+  clock: Clock;
+  unfetched?: Unfetched;
+};
 
 /**
  * `gradeOne`: grades without asking about faults. The agent says nothing there. The known solution is graded where nothing
- * else is measured, and where `both` asks for it.
+ * else is measured, and where `both` asks for it, which sees what came before.
  */
 export async function gradeItsOwn(
   context: GradeContext,
   gradeOne: (context: GradeContext) => Promise<Verdict>,
-  both: boolean,
+  both: (own: readonly OwnGrading[]) => boolean,
 ): Promise<OwnGrading[]> {
   const { trajectory, lend: _agents, ...others } = context;
   const silent = { ...others, ...(trajectory && { trajectory: { ...trajectory, calls: [] } }) };
   const gradeOwn = async (name: OwnGrading["work"], work: WorkLayer): Promise<OwnGrading> => {
     const verdict = await gradeOne({ ...silent, work });
-    return { work: name, reward: verdict.reward, status: verdict.status, clock: clockOf(verdict, context.task.limits) };
+    const { reward, status } = verdict;
+    const unfetched = unfetchedOf(verdict);
+    return { work: name, reward, status, clock: clockOf(verdict, context.task.limits), ...(unfetched && { unfetched }) };
   };
   await using kept = await temporaryLayers();
   const unchanged = await gradeOwn("no change", await keepLayer(changesBetween([], [], ""), kept.folder));
-  const needsGold = both || unchanged.reward === null;
+  const needsGold = unchanged.reward === null || both([unchanged]);
   const gold = needsGold ? await goldOf(context, kept.folder).catch(() => null) : null;
   return gold === null ? [unchanged] : [unchanged, await gradeOwn("known solution", gold)];
+}
+
+/** What the evidence of a verdict says of it; null: nothing. */
+export function unfetchedOf({ evidence }: Pick<Verdict, "evidence">): Unfetched | null {
+  return Unfetched.safeParse(evidence.unfetched).data ?? null;
 }
 
 /** Rejects where its script takes longer than a whole grading may: then what was delivered has to say all. */

@@ -1,5 +1,7 @@
 /** Which programs of a test script fetch from a network: such a script cannot judge a work where it reaches nothing. */
 
+import type { TreeFile } from "../../files/file-tree.ts";
+
 /** By the line that runs them. A name and what follows it; `$` alone would also find options and files of that name. */
 const fetching: Record<string, RegExp> = {
   "apt-get": /\b(?:apt-get|apt)\s+(?:-\S+\s+)*(?:update|install|upgrade|build-dep)\b/,
@@ -21,6 +23,14 @@ const fetching: Record<string, RegExp> = {
 
 /** As long as scripts of tests are; what is behind it is not looked at. */
 const longestScript = 1024 * 1024;
+
+/** The scripts among the files of tests, as one text, with the tools by which they fetch. */
+export function fetchingScripts(files: readonly Pick<TreeFile, "path" | "content">[]): { script: string; tools: string[] } {
+  const scripts = files
+    .filter(({ path }) => path.endsWith(".sh"))
+    .map(({ content }) => content.subarray(0, longestScript).toString("utf8"));
+  return { script: scripts.join("\n"), tools: [...new Set(scripts.flatMap(fetchingTools))] };
+}
 
 /** Their names, in the order of the list above. Comments do not count. */
 export function fetchingTools(script: string): string[] {

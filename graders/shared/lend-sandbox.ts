@@ -1,5 +1,6 @@
 /** Lends an agent's sandbox to graders, once the processes of its own container have ended. Its services go on. */
 import { AlidadeError, messageOf } from "../../errors.ts";
+import { NetworkLog } from "../../sandboxes/network/network-log.ts";
 import { type NetworkRules, openNetwork } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
@@ -9,11 +10,13 @@ import type { GradeContext } from "../grader.ts";
 export function lendSandbox(sandbox: Sandbox, { environment }: Task, rules: NetworkRules): NonNullable<GradeContext["lend"]> {
   return async () => {
     await goOn(sandbox);
-    const network = await openNetwork(sandbox, "grading", environment.grading_network, rules);
+    const log = new NetworkLog(rules.log);
+    const network = await openNetwork(sandbox, "grading", environment.grading_network, { ...rules, log });
     const isolation = sandbox.facts.isolation === "container" ? "shared" : "none";
     return {
       id: sandbox.id,
       facts: { ...sandbox.facts, isolation },
+      network: log,
       path: (inside) => sandbox.path(inside),
       exec: (argv, options = {}) => sandbox.exec(argv, { ...options, env: { ...network.env, ...options.env } }),
       writeFiles: (files, folder) => sandbox.writeFiles(files, folder),

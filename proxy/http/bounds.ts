@@ -47,7 +47,9 @@ export const Bounds = z.strictObject({
     .describe("connections to hosts that its task allows, open at once; one more is reset (npm opens up to fifty)"),
   network_bytes: count
     .default(4 * 1024 * mebibyte)
-    .describe("bytes to and from such hosts over all of a rollout, set-up and grading included; then its connections end"),
+    .describe(
+      "bytes to and from such hosts over all of a rollout, set-up included, and as much for each grading; then its connections end",
+    ),
 });
 export type Bounds = z.infer<typeof Bounds>;
 

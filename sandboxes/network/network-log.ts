@@ -8,8 +8,14 @@ const maxEntries = 200;
 export class NetworkLog {
   readonly #destinations = new Map<string, NetworkUse["destinations"][number]>();
   readonly #refusals = new Map<string, NetworkUse["refusals"][number]>();
+  readonly #whole: NetworkLog | null;
   #leftOut = 0;
   #bytes = 0;
+
+  /** `whole`: a log that gets all of this one too. The bytes of a part count for the part alone. */
+  constructor(whole: NetworkLog | null = null) {
+    this.#whole = whole;
+  }
 
   /** Bytes of all connections, both ways. */
   get bytes(): number {
@@ -23,8 +29,10 @@ export class NetworkLog {
       ...{ connections: 0, sent_bytes: 0, received_bytes: 0 },
     }));
     if (entry !== null) entry.connections++;
+    const ofWhole = this.#whole?.opened(phase, { host, port });
     return (sent, received) => {
       this.#bytes += sent + received;
+      ofWhole?.(sent, received);
       if (entry === null) return;
       entry.sent_bytes += sent;
       entry.received_bytes += received;
@@ -35,6 +43,7 @@ export class NetworkLog {
     const { host, port } = asked;
     const entry = this.#entry(this.#refusals, `${phase} ${host}:${port} ${reason}`, () => ({ phase, host, port, reason, times: 0 }));
     if (entry !== null) entry.times++;
+    this.#whole?.refused(phase, asked, reason);
   }
 
   use(): NetworkUse {

@@ -1,0 +1,137 @@
+/**
+ * What a grading shows of tools that its tests wanted and did not get: the door's refusals, and what package managers and
+ * shells say. A work can print all of it and ask the door for anything, so this accuses the machine of nothing by itself:
+ * `fault/` asks the task's own files.
+ */
+import { z } from "zod";
+import { hostName } from "../../sandboxes/network/allowed-names.ts";
+import type { NetworkAccess, NetworkUse } from "../../schema/network.ts";
+
+export const Unfetched = z.strictObject({
+  /** Programs that the script names and that were not found. */
+  missing: z.array(z.string()),
+  /** Which managers said that they failed, and the first such line. */
+  failed: z.array(z.string()),
+  said: z.string().nullable(),
+  /** Hosts that were refused or not reached, with the reason where the door knows one. */
+  hosts: z.array(z.string()),
+  /** What the tests may reach. */
+  reach: z.enum(["none", "allow", "public"]),
+});
+export type Unfetched = z.infer<typeof Unfetched>;
+
+/** How each says that it could not fetch or install, line by line. */
+const failures: readonly (readonly [tool: string, line: RegExp])[] = [
+  [
+    "apt-get",
+    /^E: (?:Unable to (?:locate|fetch|correct)|Failed to fetch|Package .{1,100} has no installation candidate|setgroups|The repository|Some index files|Sub-process|Method|Could not|Internal)|^W: Failed to fetch|^Err:|Temporary failure resolving|^dpkg: error/,
+  ],
+  ["apk", /^WARNING: (?:fetching|opening|updating) |^ERROR: unable to select packages|: temporary error \(try again later\)/],
+  ["dnf", /^(?:Error: Failed to download|Errors during downloading|Could not (?:resolve|retrieve) |Cannot find a valid baseurl)/],
+  [
+    "pip",
+    /^ERROR: (?:Could not find a version|No matching distribution|Could not install)|Failed to establish a new connection|ProxyError\(/,
+  ],
+  [
+    "uv",
+    /[Ff]ailed to (?:fetch|download)[:` ]|error sending request for url|Request failed after|dns error|tunnel error|No solution found when resolving/,
+  ],
+  ["npm", /^npm (?:ERR!|error) (?:code E[A-Z0-9_]+$|network )/],
+  ["cargo", /^error: failed to (?:get|download|fetch)|^warning: spurious network error/],
+  ["go", /dial tcp: lookup |proxyconnect tcp: /],
+  ["gem", /^ERROR: {1,2}Could not find a valid gem|^Could not (?:reach|find) .{1,200} (?:source|gem)/],
+  ["conda", /^CondaHTTPError|^CondaError/],
+  ["git", /^fatal: unable to access '/],
+  ["curl", /^curl: \((?:5|6|7|22|28|35|52|56|60)\) /],
+  [
+    "wget",
+    /unable to resolve host address|^wget: (?:bad address|server returned error|can't connect|unable to)|^Proxy tunneling failed|Connection refused\.$/,
+  ],
+];
+
+/** Tools of a script that speak as another one does. */
+const speaksAs = new Map([
+  ["uvx", "uv"],
+  ["npx", "npm"],
+]);
+
+const notFound = /(?:^|: |\s)([A-Za-z][\w.+-]{0,60}): (?:command )?not found$/;
+const namedHost =
+  /https?:\/\/([\w.-]{1,253})|(?:resolv\w+|host|lookup|address|connect to)(?: address)?[:\s'‘"]+([\w-]{1,63}(?:\.[\w-]{1,63})+)/i;
+
+/** The end of an output: of what is longer the rest was other things. */
+const mostCharacters = 1024 * 1024;
+const longestLine = 1_000;
+const mostNamed = 5;
+
+export type FetchSigns = {
+  /** The task's own scripts of tests. */
+  script: string;
+  /** Tools by which they fetch. */
+  tools: readonly string[];
+  output: string;
+  refusals: NetworkUse["refusals"];
+  access: NetworkAccess;
+};
+
+/** null: nothing shows that something was missing, or these tests fetch nothing. */
+export function unfetched({ script, tools, output, refusals, access }: FetchSigns): Unfetched | null {
+  if (tools.length === 0) return null;
+  const speakers = new Set(tools.map((tool) => speaksAs.get(tool) ?? tool));
+  const lines = output
+    .slice(-mostCharacters)
+    .split("\n")
+    .map((line) => line.trim().slice(0, longestLine));
+  const told = lines.flatMap((line) => failures.flatMap(([tool, says]) => (speakers.has(tool) && says.test(line) ? [{ tool, line }] : [])));
+  const missing = lines.flatMap((line) => notFound.exec(line)?.[1] ?? []).filter((name) => isWordOf(name, script));
+  const refused = refusals.map(
+    ({ host, port, reason }) => `${host ?? "a request without a host"}${port === null ? "" : `:${port}`} (${reason})`,
+  );
+  const named = told.flatMap(({ line }) => hostsIn(line)).filter((host) => !refusals.some((one) => one.host === host));
+  if (told.length === 0 && missing.length === 0 && refused.length === 0) return null;
+  return {
+    missing: first(missing),
+    failed: first(told.map(({ tool }) => tool)),
+    said: told[0]?.line.slice(0, 300) ?? null,
+    hosts: first([...refused, ...named]),
+    reach: typeof access === "string" ? access : "allow",
+  };
+}
+
+function isWordOf(name: string, script: string): boolean {
+  return script.split(/[^\w.+-]+/).includes(name);
+}
+
+function hostsIn(line: string): string[] {
+  const [, ofUrl, ofWords] = namedHost.exec(line) ?? [];
+  const host = hostName(ofUrl ?? ofWords ?? "");
+  return host === null ? [] : [host];
+}
+
+function first(words: readonly string[]): string[] {
+  return [...new Set(words)].slice(0, mostNamed);
+}
+
+/** These run the tests themselves. */
+const runners = ["uv", "npm"];
+
+/** By itself enough to say that nothing was judged: without the program there was no test. */
+export function couldNotJudge({ missing, failed }: Unfetched): boolean {
+  return missing.length > 0 || failed.some((tool) => runners.includes(tool));
+}
+
+/** One sentence: what failed, and what cures it. */
+export function unfetchedInWords({ missing, failed, said, hosts, reach }: Unfetched): string {
+  const words = [
+    ...(missing.length > 0 ? [`${missing.join(", ")} not found`] : []),
+    ...(failed.length > 0 ? [`${failed.join(", ")} failed${said === null ? "" : ` ("${said}")`}`] : []),
+    ...(hosts.length > 0 ? [`${hosts.join(", ")} not reached`] : []),
+  ];
+  return `the tests could not fetch or install their tools: ${words.join("; ")}. ${cures[reach]}`;
+}
+
+const cures: Record<Unfetched["reach"], string> = {
+  none: "They reach nothing: pass --verifier-network public, or names of hosts, or put the tools into the image",
+  allow: "Add these hosts to --verifier-network, or to the task's list, or put the tools into the image",
+  public: "They reach the public network: look at this machine's own, and at the package manager's words, or put the tools into the image",
+};
