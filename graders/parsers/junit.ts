@@ -67,13 +67,13 @@ function caseName(attributes: Map<string, string>): string {
   return suite ? `${suite}::${name}` : name;
 }
 
-type Tag = { name: string; closing: boolean; empty: boolean; attributes: Map<string, string> };
+export type Tag = { name: string; closing: boolean; empty: boolean; attributes: Map<string, string> };
 
 /**
  * The tags in order; null where the text is no XML of the subset. Linear in the text, and attributes are bounded: of
  * millions the stack would overflow.
  */
-function* tagsOf(text: string): Generator<Tag | null> {
+export function* tagsOf(text: string): Generator<Tag | null> {
   const token =
     /<!--[\s\S]*?-->|<!\[CDATA\[[\s\S]*?\]\]>|<\?[\s\S]*?\?>|<(\/?)([A-Za-z_][\w.:-]*)((?:\s+[\w.:-]+\s*=\s*(?:"[^"<]*"|'[^'<]*')){0,1000})\s*(\/?)>/y;
   let at = text.indexOf("<");

@@ -65,11 +65,18 @@ function byScript(row: SweBenchRow, script: string, where: string): Task {
     image: row.image ?? imageOf("swebench", row.instance_id, "_1776_"),
     workdir: "/testbed",
     script: markedScript(script, where),
-    parser: row.log_parser,
+    parser: byInstance.has(row.log_parser) ? (instanceParser(row) ?? row.log_parser) : row.log_parser,
     parserColumn: "log_parser",
     testPatch: null,
     tests: testFiles(row.test_patch),
   });
+}
+
+/** swebench's parsers that choose another one by the number of the instance: Multilingual's table says which. */
+const byInstance = new Set(["parse_log_jekyll", "parse_log_immutable_js"]);
+
+function instanceParser({ repo, instance_id }: SweBenchRow): string | null {
+  return multilingualTestsOf(repo, /\d+$/.exec(instance_id.slice(-12))?.[0] ?? "")?.parser ?? null;
 }
 
 /** The row says beside its script how a runner of ours runs the same tests, out of the work's reach. */

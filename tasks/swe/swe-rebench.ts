@@ -1,10 +1,12 @@
 /**
  * SWE-rebench and SWE-rebench-V2: `install_config` says how the tests are run and read. The first one's images are built as
- * SWE-bench's (conda, /testbed); those of V2 have the repository at /<its name>.
+ * SWE-bench's (conda, /testbed), and its logs are read by a fork of swebench 4.1 (SWE-bench-fork at commit 39316f79); those of
+ * V2 have the repository at /<its name>, and V2 has parsers and commands of its own (scripts/eval.py at commit c71902a8).
  */
 import { z } from "zod";
+import { parsers } from "../../graders/parsers/index.ts";
 import { ImageName } from "../../schema/environment/image-name.ts";
-import { parseTask } from "../task-error.ts";
+import { parseTask, taskError } from "../task-error.ts";
 import { Common, Names, Text } from "./columns.ts";
 import { activate, marked, publishedTask } from "./published-task.ts";
 import { firstRebenchRecipe, secondRebenchRecipe } from "./recipes/rebench-recipe.ts";
@@ -31,19 +33,41 @@ export const sweRebench: SweSet = {
     const folder = row.repo.split("/")[1] as string;
     // The first one's commands end before the test files, which the set's fork of swebench appends.
     const files = isFirst ? filesOf(row.test_patch) : [];
-    const tests = publishedTask({
+    return publishedTask({
       ...patched(row, where),
       set: isFirst ? "swe-rebench" : "swe-rebench-v2",
       image: row.image_name ?? row.docker_image ?? imageOf("swerebench", row.instance_id, "_1776_"),
       workdir: isFirst ? "/testbed" : `/${folder}`,
-      script: marked(isFirst ? activate : "", [...test_cmd.slice(0, -1), [test_cmd.at(-1), ...files].join(" ")].join("\n")),
-      parser: log_parser,
+      script: isFirst ? marked(activate, [...test_cmd.slice(0, -1), [test_cmd.at(-1), ...files].join(" ")].join("\n")) : apart(test_cmd),
+      parser: isFirst ? firstParser(log_parser) : secondParser(log_parser, where),
       parserColumn: "install_config.log_parser",
     });
-    return tests;
   },
   recipe: (row, where) => (row.image_name == null ? firstRebenchRecipe(row, where) : secondRebenchRecipe(row, where)),
 };
+
+/** One of the fork's parsers reads otherwise than swebench 5's of that name. */
+function firstParser(name: string): string {
+  return name === "parse_log_pytest_v2" ? `swebench_4.${name}` : name;
+}
+
+function secondParser(name: string, where: string): string {
+  const ours = `rebench_v2.${name}`;
+  if (parsers.some((parser) => parser.name === ours)) return ours;
+  throw taskError(
+    where,
+    "install_config.log_parser",
+    `is ${JSON.stringify(name)}, and there is no reader here for SWE-rebench-V2's parser of that name`,
+  );
+}
+
+/** V2 ends at the first command that fails, and reads what the commands said on stdout before what they said on stderr. */
+function apart(commands: string[]): string {
+  return marked(
+    "alidade_errors=$(mktemp)",
+    `(\nset -e\n${commands.join("\n")}\n) 2> "$alidade_errors"\nalidade_ended=$?\ncat "$alidade_errors"\n(exit $alidade_ended)`,
+  );
+}
 
 function filesOf(patch: string): string[] {
   return Array.from(patch.matchAll(/^diff --git a\/.* b\/([\w./@+-]+\.py)$/gm), ([, path]) => path as string);

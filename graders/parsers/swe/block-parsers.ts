@@ -9,12 +9,19 @@ import { linesOf, passedOnly, type SetRules, type Statuses, sweParser } from "./
 function sympy(log: string): Statuses {
   const found: Statuses = new Map();
   const lines = linesOf(log);
-  for (const line of lines) for (const [, file, name] of line.matchAll(/_* (.*)\.py:(.*) _*/g)) found.set(`${file}.py:${name}`, "FAILED");
+  for (const name of lines.flatMap((line) => sympyHeading(line) ?? [])) found.set(name, "FAILED");
   for (const line of lines.map((raw) => raw.trim()).filter((text) => text.startsWith("test_"))) {
     const status = line.endsWith(" E") ? "ERROR" : line.endsWith(" F") ? "FAILED" : line.endsWith(" ok") ? "PASSED" : null;
     if (status !== null) found.set(line.split(/\s+/)[0] as string, status);
   }
   return found;
+}
+
+/** What stands between the first blank and the last one, with the last `.py:` of it as its border. */
+export function sympyHeading(line: string): string | null {
+  const [first, last] = [line.indexOf(" "), line.lastIndexOf(" ")];
+  const border = line.lastIndexOf(".py:", last - 4);
+  return first === -1 || last < 5 || border < first + 1 ? null : `${line.slice(first + 1, border)}.py:${line.slice(border + 4, last)}`;
 }
 
 /**
@@ -67,12 +74,12 @@ const phpWords = new Map([
 ]);
 
 /** `--testdox`: a class in a line of its own, then a line for each test. */
-function phpunit(log: string): Statuses {
+export function phpunit(log: string): Statuses {
   const found: Statuses = new Map();
   let suite = "None";
   for (const line of linesOf(log)) {
-    const heading = /^([\p{L}\p{N}_].+) \(.+\)$/u.exec(line)?.[1];
-    const [, word, name] = /^\s*([✔✘↩])\s*(.*)$/u.exec(line) ?? [];
+    const heading = /^(?=.*\)$)([\p{L}\p{N}_].+) \(.+\)$/su.exec(line)?.[1];
+    const [, word, name] = /^\s*([✔✘↩])\s*(.*)$/su.exec(line) ?? [];
     if (heading !== undefined) suite = heading;
     else if (word !== undefined) found.set(`${suite} > ${name}`, phpWords.get(word) as string);
   }
@@ -80,7 +87,7 @@ function phpunit(log: string): Statuses {
 }
 
 /** Suites are indented lines; the results end at the summary. */
-function karma(log: string): Statuses {
+export function karma(log: string): Statuses {
   const found: Statuses = new Map();
   const suites: string[] = [];
   let indent = -1;
@@ -89,7 +96,7 @@ function karma(log: string): Statuses {
     if (line.startsWith("SUMMARY:")) break;
     if (line.includes("Starting browser")) started = true;
     else if (started) {
-      const [, blanks = "", word, name = ""] = /^(\s*)([✔✖])?\s(.*)$/.exec(line) ?? [];
+      const [, blanks = "", word, name = ""] = /^(\s*)([✔✖])?\s(.*)$/s.exec(line) ?? [];
       if (word !== undefined) found.set([...suites, name].join(" > "), word === "✔" ? "PASSED" : "FAILED");
       else if (blanks !== "" && blanks.length > indent) suites.push(name);
       else if (blanks !== "" && blanks.length < indent) suites.pop();
@@ -100,7 +107,7 @@ function karma(log: string): Statuses {
 }
 
 /** doctest's XML (`-s -r=xml`): a subcase of a case passed where all that is asserted in it did. Subcases nest. */
-function doctest(log: string): Statuses {
+export function doctest(log: string): Statuses {
   const found: Statuses = new Map();
   const open: string[] = [];
   let test = "";

@@ -6,7 +6,7 @@ export const django = sweParser({
   name: "parse_log_django",
   title: "SWE sets: Django's runtests.py --verbosity 2",
   steeredBy: pythonSteering,
-  read,
+  read: readDjango,
 });
 
 /** This test's name stands on a line of its own where the test does. */
@@ -25,7 +25,7 @@ const heads = [
   ["ERROR:", "ERROR"],
 ] as const;
 
-function read(log: string): Statuses {
+export function readDjango(log: string): Statuses {
   const found: Statuses = new Map();
   let last: string | null = null;
   for (const line of linesOf(log).map((raw) => raw.trim())) {

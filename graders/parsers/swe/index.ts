@@ -5,5 +5,13 @@ import { django } from "./django.ts";
 import { lineParsers } from "./line-parsers.ts";
 import { multiSweParsers } from "./multi-swe/index.ts";
 import { swePytest } from "./pytest.ts";
+import { rebenchParsers } from "./rebench-v2/index.ts";
 
-export const sweParsers: readonly ReportParser[] = [...swePytest, django, ...lineParsers, ...blockParsers, ...multiSweParsers];
+export const sweParsers: readonly ReportParser[] = [
+  ...swePytest,
+  django,
+  ...lineParsers,
+  ...blockParsers,
+  ...multiSweParsers,
+  ...rebenchParsers,
+];

@@ -18,9 +18,10 @@ function summaryRows(log: string, nameOf = (name: string): string => name): Stat
 }
 
 /** A parameter that is a path becomes the path's last part, for its folder changes from run to run. */
-function withoutFolder(name: string): string {
-  const [, test, parameter = ""] = /^(.*?)\[(.*)\]/s.exec(name) ?? [];
-  if (test === undefined) return name;
+export function withoutFolder(name: string): string {
+  const [open, close] = [name.indexOf("["), name.lastIndexOf("]")];
+  if (open === -1 || close < open) return name;
+  const [test, parameter] = [name.slice(0, open), name.slice(open + 1, close)];
   const isPath = parameter.startsWith("/") && !parameter.startsWith("//") && !parameter.includes("*");
   return `${test}[${isPath ? `/${parameter.split("/").at(-1)}` : parameter}]`;
 }

@@ -167,7 +167,7 @@ for (const [set, image, workdir, parser] of [
   ["swe-gym", "xingyaoww/sweb.eval.x86_64.getmoto_s_moto-5406:latest", "/testbed", "parse_log_pytest"],
   ["swe-bench-live", "starryzhang/sweb.eval.x86_64.any_1776_thing-7:latest", "/testbed", "parse_log_pytest"],
   ["swe-rebench", "swerebench/sweb.eval.x86_64.any_1776_thing-8:latest", "/testbed", "parse_log_pytest"],
-  ["swe-rebench-v2", "swerebenchv2/any-thing:9", "/Thing", "parse_log_gotest"],
+  ["swe-rebench-v2", "swerebenchv2/any-thing:9", "/Thing", "rebench_v2.parse_log_gotest"],
   ["swe-smith", "jyangballin/swesmith.x86_64.mido_1776_mido.a0158ff9", "/testbed", "swesmith_pytest"],
   ["r2e-gym", "namanjain12/pillow_final:0a1b2c3d", "/testbed", "r2egym_pytest"],
   ["swe-bench-pro", "jefzda/sweap-images:internetarchive.openlibrary-1", "/app", "swe_bench_pro"],
@@ -198,7 +198,11 @@ test("the tests of a row run as its set's tables say, on the files of its test p
   assert.match((await taskOf(t, django)).script, /\{ \.\/tests\/runtests\.py --verbosity 2 a\.tests\n/);
   assert.match((await taskOf(t, { ...django, version: "4.2" })).script, /--settings=test_sqlite --parallel 1 a\.tests\n/);
   assert.match((await taskOf(t, rows["swe-rebench"])).script, /pytest --no-header -rA tests\/test_a\.py\n/);
-  assert.match((await taskOf(t, rows["swe-rebench-v2"])).script, /\{ make\ngo test -v \.\/\.\.\.\n/);
+  // Its code ends at the first command that fails, and reads stderr behind stdout.
+  assert.match((await taskOf(t, rows["swe-rebench-v2"])).script, /set -e\nmake\ngo test -v \.\/\.\.\.\n\) 2> "\$alidade_errors"/);
+  const two = { test_cmd: "pytest -rA", log_parser: "parse_log_pytest_v2" };
+  assert.equal((await taskOf(t, { ...rows["swe-rebench"], install_config: two })).spec.parser, "swebench_4.parse_log_pytest_v2");
+  assert.equal((await taskOf(t, { ...rows["swe-rebench-v2"], install_config: two })).spec.parser, "rebench_v2.parse_log_pytest_v2");
   const pro = await taskOf(t, rows["swe-bench-pro"]);
   assert.match(pro.script, /git checkout abc -- tests\/test_a\.py[\s\S]*run_script\.sh 'tests\/test_a\.py,it'\\''s' >/);
   assert.deepEqual(
@@ -229,6 +233,12 @@ test("a row of swebench 5 is graded by its own script, with a line that says how
     script,
     /pytest -rA tests\/test_a\.py\ntask_tests_ended=\$\?\n: '>>>>> End Test Output'\necho; echo ">>>>> Test Exit Code: \$task_tests_ended"\ngit checkout x/,
   );
+});
+
+test("a parser of swebench that goes by the instance is the one that it chooses, and is refused where it chooses none", async (t) => {
+  const row = { ...rows["swe-bench 5"], repo: "jekyll/jekyll", log_parser: "parse_log_jekyll" };
+  assert.equal((await taskOf(t, { ...row, instance_id: "jekyll__jekyll-9141" })).spec.parser, "parse_log_minitest");
+  await assert.rejects(taskOf(t, { ...row, instance_id: "jekyll__jekyll-1" }), { message: /log_parser: is "parse_log_jekyll"/ });
 });
 
 test("a script that is longer than an argument may be goes in several", async (t) => {
@@ -287,6 +297,13 @@ for (const [set, change, field, says] of [
     "install_config.test_cmd",
     /test_cmd: is missing: expected array/,
   ],
+  [
+    "swe-rebench-v2",
+    { install_config: { test_cmd: ["x"], log_parser: "parse_log_p5js" } },
+    "install_config.log_parser",
+    /is "parse_log_p5js", and there is no reader here for SWE-rebench-V2's parser of that name/,
+  ],
+  ["swe-rebench-v2", { install_config: { test_cmd: ["x"], log_parser: "constructor" } }, "install_config.log_parser", /is "constructor"/],
   ["swe-rebench-v2", { repo: "any/.." }, "repo", /is no repository: owner\/name is wanted/],
   ["swe-smith", { FAIL_TO_PASS: ["TestA"] }, "repo", /only SWE-smith's rows of Python and pytest are loaded/],
   ["r2e-gym", { repo_name: "tornado" }, "repo_name", /no parser/],

@@ -1,0 +1,109 @@
+/** pytest's logs and JUnit files as SWE-rebench-V2 reads them. XFAIL is no status there: such a line is not looked at. */
+import { linesOf, type Statuses, splitLines, UnreadableLog, wordsOf } from "../status-log.ts";
+
+const statuses = ["PASSED", "FAILED", "SKIPPED", "ERROR"];
+const begins = (line: string): boolean => statuses.some((status) => line.startsWith(status));
+const summaryWords = (line: string): string[] => wordsOf(line.startsWith("FAILED") ? line.replaceAll(" - ", " ") : line);
+
+/** The second word of a summary's row is the name, whatever stands behind it. */
+export function pytest(log: string, nameOf = (name: string): string => name): Statuses {
+  const found: Statuses = new Map();
+  for (const line of linesOf(log).filter(begins)) {
+    const [status = "", name] = summaryWords(line);
+    if (name !== undefined) found.set(nameOf(name), status);
+  }
+  return found;
+}
+
+/** Python 3.11 writes these two otherwise than the versions before it. */
+export function matplotlib(log: string): Statuses {
+  return pytest(log.replaceAll("MouseButton.LEFT", "1").replaceAll("MouseButton.RIGHT", "3"));
+}
+
+/** A status before a name, and `PASSED` behind one. */
+export function seaborn(log: string): Statuses {
+  const found: Statuses = new Map();
+  for (const line of linesOf(log)) {
+    const [first = "", second] = wordsOf(line);
+    const isRow = line.startsWith("FAILED") || (line.startsWith("PASSED") && !line.includes(" PASSED "));
+    if (isRow && second === undefined) throw new UnreadableLog("the log has a status alone in a line");
+    if (isRow) found.set(second as string, line.startsWith("FAILED") ? "FAILED" : "PASSED");
+    else if (line.includes(" PASSED ") && second === "PASSED") found.set(first, "PASSED");
+  }
+  return found;
+}
+
+/** A colour without its escape, and control characters, which go. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that go
+const withoutControls = (line: string): string => line.replace(/\[\d+m/g, "").replace(/[\x01-\x1f]/g, "");
+
+/**
+ * Rows of the summary and of -v. V2's code gives a log up that has a status alone in a line; swebench 4.1's, which knows
+ * XFAIL too, only where it would be one of -v.
+ */
+export function pytestBoth(log: string, isFour = false): Statuses {
+  const found: Statuses = new Map();
+  const isOne = (at: "startsWith" | "endsWith", line: string): boolean =>
+    [...statuses, ...(isFour ? ["XFAIL"] : [])].some((word) => line[at](word));
+  for (const line of linesOf(log).map(withoutControls)) {
+    const isSummary = isOne("startsWith", line);
+    if (!isSummary && !isOne("endsWith", line)) continue;
+    const [first, second] = summaryWords(line);
+    if (second === undefined && isFour && isSummary) continue;
+    if (second === undefined) throw new UnreadableLog(`the log has a status alone in a line: ${JSON.stringify(line.slice(0, 200))}`);
+    if (isSummary) found.set(second, first as string);
+    else found.set(first as string, second);
+  }
+  return found;
+}
+
+const word = statuses.join("|");
+const worker = /^\[gw\d+\]\s+\[[^\]]{0,64}\]\s+(\w+)\s+(.*)$/s;
+const verbose = new RegExp(String.raw`^(\S+(?:\s+\S+)*?)\s+(${word})\s+\[[^\]]{0,64}\]\s+in\s+\d+(?:\.\d+)?s$`);
+const summary = new RegExp(String.raw`^(${word})\s+(.*)$`, "s");
+const beforeTime = (text: string): string => (text.split(" in ", 1)[0] as string).trim();
+
+/** Lines of workers (pytest-xdist), of -v with a time, and of the summary. */
+export function pytestWorkers(log: string): Statuses {
+  const found: Statuses = new Map();
+  for (const line of splitLines(log).map((raw) => withoutControls(raw).trim())) {
+    const [, status = "", rest = ""] = worker.exec(line) ?? [];
+    const [, name, ended] = verbose.exec(line) ?? [];
+    const [, first, second = ""] = summary.exec(line) ?? [];
+    if (statuses.includes(status)) found.set(beforeTime(rest), status);
+    else if (name !== undefined) found.set(name.trim(), ended as string);
+    else if (first !== undefined) found.set(beforeTime(second), first);
+  }
+  return found;
+}
+
+const banner = `${"=".repeat(35)} FAILURES ${"=".repeat(35)}`;
+const failureHead = /^_{27} (.*?) _{27}$/s;
+
+/** `parse_log_cpp`: the lines of pytest -v; below the heading of the failures no other line counts. */
+export function pytestVerbose(log: string): Statuses {
+  const found: Statuses = new Map();
+  let failures = false;
+  for (const line of splitLines(log).map((raw) => raw.trim())) {
+    if (line.startsWith(banner)) failures = true;
+    else if (failures) {
+      const name = failureHead.exec(line)?.[1];
+      if (name !== undefined) found.set(name, "FAILED");
+    } else {
+      const [name, status] = firstStatus(line) ?? [];
+      if (name !== undefined && status !== undefined && !(status === "PASSED" && found.has(name))) found.set(name, status);
+    }
+  }
+  return found;
+}
+
+/** The statuses are looked for one after the other, each behind a blank. A name is what stands behind the last `::`. */
+function firstStatus(line: string): readonly [name: string, status: string] | null {
+  for (const status of ["PASSED", "FAILED", "SKIPPED", "ERROR"]) {
+    const at = line.search(new RegExp(String.raw`\s${status}`));
+    if (at === -1) continue;
+    const name = line.slice(0, at).trimEnd();
+    return [name.slice(name.lastIndexOf("::") + (name.includes("::") ? 2 : 1)), status];
+  }
+  return null;
+}
