@@ -171,6 +171,12 @@ export const Config = z.strictObject({
     .describe(
       "where tests run: `fresh`, a new sandbox with the work; `shared`, the agent's own one, as Harbor does, in which an agent can leave what changes its grade (tier T0); null: where each task says, and fresh where it says nothing",
     ),
+  keep_processes: z
+    .boolean()
+    .default(false)
+    .describe(
+      "the agent's processes live while the tests run, in its own sandbox (as `grading: shared`, tier T0), whatever a task says: for sets whose tasks leave a server running, as they may with Harbor",
+    ),
   min_tier: Tier.nullable()
     .default(null)
     .describe(

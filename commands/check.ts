@@ -6,6 +6,9 @@ import { checksVersion } from "../graders/admission/checks-version.ts";
 import type { Grader } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import type { NamedGraderServer } from "../graders/remote/grader-servers.ts";
+import { checkGrading } from "../graders/shared/check-grading.ts";
+import { keepsProcesses, withGrading } from "../graders/shared/place-to-grade.ts";
+import { checkKept } from "../graders/shared/stand-still.ts";
 import { currentOwner } from "../host/owner.ts";
 import { acceptedTasks } from "../rollouts/accepted/accepted-tasks.ts";
 import { LeftOutTasks } from "../rollouts/accepted/left-out-tasks.ts";
@@ -39,6 +42,7 @@ import {
   harborRewardOption,
   type ImageSourceFlags,
   imagesOption,
+  keepProcessesOption,
   repositoriesOption,
   taskEnvOption,
   verifierNetworkOption,
@@ -69,6 +73,7 @@ export function check(program: Command): void {
     .option("--overcommit", "check also where one sandbox may take more memory or disk than the machine has")
     .option("--allow-public-network", "allow tasks whose set-up or tests reach any public host (`public`)")
     .addOption(verifierNetworkOption())
+    .addOption(keepProcessesOption())
     .option("--again", "check also what was checked before, for instance after an image was built anew under its old name")
     .option("--json", "print one JSON object")
     .addHelpText(
@@ -102,6 +107,7 @@ type CheckFlags = TaskChoiceFlags &
     overcommit?: boolean;
     allowPublicNetwork?: boolean;
     verifierNetwork?: NetworkAccess;
+    keepProcesses?: boolean;
     again?: boolean;
     json?: boolean;
   } & ImageSourceFlags;
@@ -139,8 +145,13 @@ async function checkAll(paths: string[], flags: CheckFlags, tell: Checking["onLe
   const choice = taskChoiceOf(flags);
   const earlier = await earlierRuns(choice, progress);
   const loaded = await loadTaskSets(places, { ...plugIns, ...grants, signal, progress, onLeftOut });
-  const allow = (task: Task): void => checkPublicNetwork(task, publicGrantOf(networks), plugIns.graders);
-  const tasks = await acceptedTasks(chosenTasks(loaded, choice, earlier), allow, onLeftOut, true);
+  const allow = (task: Task): void => {
+    checkPublicNetwork(task, publicGrantOf(networks), plugIns.graders);
+    if (keepsProcesses(task)) checkGrading(task, plugIns.graders);
+    checkKept(task, backend);
+  };
+  const chosen = chosenTasks(loaded, choice, earlier).map((task) => withGrading(task, null, flags.keepProcesses));
+  const tasks = await acceptedTasks(chosen, allow, onLeftOut, true);
   const hashed = await hashedTasks(tasks, plugIns.graders, { onLeftOut });
   // What is found in the process sandbox admits nothing, and says nothing of containers.
   const isContainer = backend.capabilities.isolation !== "none";

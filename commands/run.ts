@@ -18,7 +18,7 @@ import { enginesOf } from "./flags/engine-flags.ts";
 import { loadPlugIns } from "./flags/plug-in-flags.ts";
 import { addRolloutFlags } from "./flags/rollout-flags.ts";
 import { addTaskChoice } from "./flags/task-choice.ts";
-import { harborRewardOption, imagesOption, repositoriesOption, taskEnvOption } from "./flags/task-grants.ts";
+import { harborRewardOption, imagesOption, keepProcessesOption, repositoriesOption, taskEnvOption } from "./flags/task-grants.ts";
 import { addTrustFlags } from "./flags/trust-flags.ts";
 import { openEngines } from "./open-engine.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
@@ -59,6 +59,7 @@ export function run(program: Command): void {
         GradingPlace.options,
       ),
     )
+    .addOption(keepProcessesOption())
     .option(
       "--control-port <number>",
       "also listen for a trainer, on loopback: pause, new weights, resume, engines, metrics; 0 takes a free port; url and token are in <run>/control.json",

@@ -19,6 +19,7 @@ import type { GradeContext, GradingSandbox } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
 import { highestReward, lowestReward, whyOutside } from "./rules/reward-range.ts";
 import { placeSetUp } from "./set-up-layer.ts";
+import { keepsProcesses } from "./shared/place-to-grade.ts";
 import { taskOfStep } from "./steps.ts";
 
 /**
@@ -38,8 +39,8 @@ export async function grade(context: GradeContext): Promise<Verdict> {
   const first = await gradeOnce(context);
   // Parts are graded one by one, and each was asked about.
   const hasParts = graderOf(context.task.grader, context.graders).parts !== undefined;
-  // The agent's processes had ended when it was lent.
-  const isLost = context.lend !== undefined && first.error?.code === "sandbox_died";
+  // Where the agent's processes had ended when it was lent, none of them can have done that.
+  const isLost = context.lend !== undefined && !keepsProcesses(context.task) && first.error?.code === "sandbox_died";
   if (hasParts || isLost) return first;
   const found = await withItsTools(context, first);
   if (!mayBeItsDoing(found)) return found;
@@ -109,7 +110,7 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
           step: (index) => gradeStep(context, index),
         }));
     context.signal.throwIfAborted();
-    return { ...withinRange(task, verdict), ...(grader.version !== undefined && { grader_version: grader.version }) };
+    return { ...withKept(task, withinRange(task, verdict)), ...(grader.version !== undefined && { grader_version: grader.version }) };
   } catch (error) {
     const failure = deadline.signal.aborted ? timeoutError(context) : asAlidadeError(error, "grader_error", "grading: ");
     const duration_ms = performance.now() - started;
@@ -125,6 +126,12 @@ export function gradeStep(context: GradeContext, index: number): Promise<Verdict
   const work = steps[index];
   if (work !== undefined) return grade({ ...rest, task, work });
   return Promise.resolve(noOutput(task, new AlidadeError("output_unreadable", "the agent left no work of this step")));
+}
+
+/** Says in the verdict that the agent's processes lived while it was made. */
+function withKept(task: Task, verdict: Verdict): Verdict {
+  if (!keepsProcesses(task) || verdict.isolation !== "shared") return verdict;
+  return { ...verdict, evidence: { ...verdict.evidence, kept_processes: true } };
 }
 
 function withinRange(task: Task, verdict: Verdict): Verdict {

@@ -46,7 +46,8 @@ export type GradeContext = {
    */
   fresh(other?: Partial<Pick<Task, "environment" | "limits">>): Promise<GradingSandbox>;
   /**
-   * The agent's own sandbox with every process of its container ended, where the task is graded there (`grading: shared`): the work stands in it.
+   * The agent's own sandbox, where the task is graded there (`grading: shared`): the work stands in it. Every process of its
+   * container has ended, unless the task keeps them (`keep_processes`).
    * The grader releases it, and may ask for it again.
    */
   lend?(): Promise<GradingSandbox>;

@@ -10,7 +10,8 @@ import { freshSandbox, grade, graderSpec, noOutput } from "../graders/grade.ts";
 import type { GradeContext } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import { lendSandbox } from "../graders/shared/lend-sandbox.ts";
-import { isShared } from "../graders/shared/place-to-grade.ts";
+import { isShared, keepsProcesses } from "../graders/shared/place-to-grade.ts";
+import { standStill } from "../graders/shared/stand-still.ts";
 import { takeWork } from "../graders/work.ts";
 import type { Limiter } from "../host/limiter.ts";
 import { untilAborted } from "../host/until-aborted.ts";
@@ -252,7 +253,7 @@ async function leftBehind(setup: RunSetup, prepared: PreparedRollout, plan: Roll
 async function gradedThere(attempting: Attempting, prepared: PreparedRollout): Promise<WorkLayer> {
   const { setup, plan, attempt, signal } = attempting;
   const { sandbox, session, network } = prepared;
-  await sandbox.freeze();
+  await (keepsProcesses(plan.task) ? standStill(sandbox) : sandbox.freeze());
   const work = await whenThereIsSpace(setup, signal, () => workOf(setup, prepared, plan, signal));
   await network[Symbol.asyncDispose]();
   await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));

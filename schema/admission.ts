@@ -41,6 +41,7 @@ export const AdmissionReason = z.strictObject({
     "shared_grading",
     "gold_not_full",
     "not_apart",
+    "needs_processes",
     "no_change_pays",
     "random_edit_pays",
     "ungraded",

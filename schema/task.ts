@@ -150,6 +150,12 @@ export const Task = z.strictObject({
   grading: GradingPlace.optional().describe(
     "where tests, programs and scripts that grade are run: fresh, a new sandbox with the work (left out: this); shared, the agent's own one, after its processes were ended",
   ),
+  keep_processes: z
+    .boolean()
+    .optional()
+    .describe(
+      "for tasks whose outcome is a server that runs: the agent's processes live while its work is graded, in its own sandbox (`grading` is shared then), at tier T0",
+    ),
   /** The gold patch (unified diff from the workdir), for `alidade check` only; never inside a sandbox with an agent. */
   gold_patch: z.string().nullable().default(null),
   /** Or a folder on the host with files that are copied over the base; the loader resolves the path. */

@@ -35,6 +35,12 @@ export function harborRewardOption(): Option {
   });
 }
 
+export function keepProcessesOption(): Option {
+  const words =
+    "the agent's processes live while the tests run, in its own sandbox, where it can change its grade (tier T0): for tasks that leave a server running";
+  return new Option("--keep-processes", words);
+}
+
 export function verifierNetworkOption(): Option {
   const words =
     "what the tests of a task of Harbor or Terminal-Bench reach where it does not say so, beside the agent's network: public, or names of hosts (deb.debian.org,pypi.org,*.pythonhosted.org)";

@@ -42,7 +42,7 @@ export async function openKeptRun(
   const onLeftOut = ({ message }: AlidadeError) => note(`LEFT OUT: ${message}`);
   const places = config.tasks.map((place) => (isAbsolute(place) ? place : resolve(place)));
   const all = await loadTaskSets(places, { graders, formats, ...grantsOf(config), signal, progress: note, onLeftOut });
-  const asGraded = all.map((task) => withGrading(task, config.grading));
+  const asGraded = all.map((task) => withGrading(task, config.grading, config.keep_processes));
   const loaded = asGraded.filter(({ task_id }) => only === undefined || task_id === only);
   const allowed = await acceptedTasks(loaded, (task) => checkPublicNetwork(task, publicGrantOf(config), graders), onLeftOut);
   const fitting = await tasksThatFit(allowed, oneAtATime, { backend, room: await backend.room(signal), overcommit, onLeftOut });

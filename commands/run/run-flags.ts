@@ -20,6 +20,7 @@ export type RunFlags = RolloutFlags &
     imagesGb?: number;
     keepFreeGb?: number;
     grading?: string;
+    keepProcesses?: boolean;
     controlPort?: number;
     resume?: string;
     retrySetAside?: boolean;
@@ -39,6 +40,7 @@ export async function newRun(tasks: string[], flags: RunFlags): Promise<Started 
     warm: { sandboxes: flags.warm },
     disk: { images_gb: flags.imagesGb, keep_free_gb: flags.keepFreeGb },
     grading: flags.grading,
+    keep_processes: flags.keepProcesses,
     ...trustOf(flags),
   });
   if (found.config.tasks.length === 0)

@@ -17,6 +17,7 @@ const ownKeys = [
   "graders",
   "grader_servers",
   "grading",
+  "keep_processes",
   "allow_public_network",
   "verifier_network",
   "out",

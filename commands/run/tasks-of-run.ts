@@ -5,6 +5,7 @@ import { checksVersion } from "../../graders/admission/checks-version.ts";
 import { checkTier } from "../../graders/min-tier.ts";
 import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.ts";
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
+import { checkKept } from "../../graders/shared/stand-still.ts";
 import { acceptedTasks } from "../../rollouts/accepted/accepted-tasks.ts";
 import { LeftOutTasks } from "../../rollouts/accepted/left-out-tasks.ts";
 import { checkPublicNetwork, publicGrantOf } from "../../rollouts/accepted/public-network.ts";
@@ -34,6 +35,7 @@ export async function tasksOfRun(
   const onLeftOut = leftOut.add;
   const chosen = await tasksAskedFor(config, plugIns, { ...telling, onLeftOut });
   const accept = (task: Task): void => {
+    checkKept(task, backend);
     checkPublicNetwork(task, publicGrantOf(config), graders);
     checkTier(task, config.min_tier, backend, graders);
   };
@@ -55,7 +57,7 @@ export async function tasksAskedFor(config: Config, plugIns: PlugIns, telling: T
   const { note, onLeftOut, signal, countsOfSet = null } = telling;
   const earlier = await earlierRuns(config.choose, note, countsOfSet);
   const loaded = await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
-  const asked = chosenTasks(loaded, config.choose, earlier).map((task) => withGrading(task, config.grading));
+  const asked = chosenTasks(loaded, config.choose, earlier).map((task) => withGrading(task, config.grading, config.keep_processes));
   const chosen = await acceptedTasks(asked, (task) => checkGrading(task, plugIns.graders), onLeftOut);
   const cost = costOfSharing(chosen);
   if (cost !== null) note(cost);

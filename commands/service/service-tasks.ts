@@ -6,6 +6,7 @@ import type { Grader } from "../../graders/grader.ts";
 import { checkTier } from "../../graders/min-tier.ts";
 import { checkGrading, costOfSharing } from "../../graders/shared/check-grading.ts";
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
+import { checkKept } from "../../graders/shared/stand-still.ts";
 import { type Demands, strictest } from "../../ledger/index.ts";
 import { acceptedTasks } from "../../rollouts/accepted/accepted-tasks.ts";
 import { checkPublicNetwork, publicGrantOf } from "../../rollouts/accepted/public-network.ts";
@@ -38,7 +39,9 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
     config.tasks.length === 0
       ? []
       : await loadTaskSets(config.tasks, { ...plugIns, ...grantsOf(config), signal, progress: note, onLeftOut });
-  const tasks = chosenTasks(all, config.choose, await earlierRuns(config.choose, note)).map((task) => withGrading(task, config.grading));
+  const tasks = chosenTasks(all, config.choose, await earlierRuns(config.choose, note)).map((task) =>
+    withGrading(task, config.grading, config.keep_processes),
+  );
   const cost = costOfSharing(tasks);
   if (cost !== null) note(cost);
   const byName = new Map(tasks.map((task) => [task.task_id, task]));
@@ -51,7 +54,7 @@ export async function knownTasks(config: Config, signal: AbortSignal, note: Note
   const assertTrusted = trustedBy(sandboxes, plugIns.graders);
   await acceptedTasks(tasks, (task) => assertTrusted(task, own), onLeftOut, true);
   const found = async (given: unknown): Promise<Task> => {
-    if (typeof given !== "string") return withGrading(await inlineTask(given, plugIns.graders), config.grading);
+    if (typeof given !== "string") return withGrading(await inlineTask(given, plugIns.graders), config.grading, config.keep_processes);
     const task = byName.get(given);
     if (task) return task;
     throw new AlidadeError("task_invalid", `the service has no task "${given.slice(0, 100)}": it was started with ${byName.size} tasks`, {
@@ -113,6 +116,7 @@ export async function roomFor(
   const admit = (task: Task): void => {
     checkPublicNetwork(task, publicGrantOf(config), graders);
     checkGrading(task, graders);
+    checkKept(task, backend);
     checkTier(task, config.min_tier, backend, graders);
     fit([task], { ...concurrency, warm: config.warm.sandboxes });
   };

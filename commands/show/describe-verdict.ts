@@ -15,6 +15,7 @@ const Evidence = z.looseObject({
   report_problem: z.string().nullish().catch(null),
   exit_code: z.number().nullish().catch(null),
   out_of_memory: z.boolean().nullish().catch(null),
+  kept_processes: z.boolean().nullish().catch(null),
   no_change: z.boolean().nullish().catch(null),
   added: z.array(z.string()).nullish().catch(null),
   modified: z.array(z.string()).nullish().catch(null),
@@ -33,6 +34,7 @@ export function describeVerdict(verdict: Verdict): [string, string][] {
   const names = (failed ?? []).slice(0, mostNames).map(({ name, outcome }) => `${name}: ${outcome}`);
   const rows: [string, string | null][] = [
     ["verdict", `${status}, by ${grader} at ${tier}`],
+    ["processes", evidence.kept_processes ? "those of the agent lived while its work was graded (keep_processes)" : null],
     ["error", error && `${error.code}: ${error.message}`],
     ["tests", required == null ? null : countedTests(required, failed_count ?? 0)],
     ["not passed", names.length === 0 ? null : [...names, ...(more > 0 ? [`and ${more} more`] : [])].join("\n")],

@@ -7,10 +7,12 @@ import { AlidadeError, type ErrorCode, errorCodes } from "../../errors.ts";
 import type { TreeFile } from "../../files/file-tree.ts";
 import { overlay } from "../../files/file-tree.ts";
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../files/layer.ts";
+import { plainRules } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../schema/admission.ts";
 import type { Verdict } from "../../schema/rollout.ts";
 import type { Task } from "../../schema/task.ts";
+import { runGoldScript } from "../gold.ts";
 import { freshSandbox, grade } from "../grade.ts";
 import type { OpenSampler } from "../grader.ts";
 import { filesAt } from "../hidden-tests.ts";
@@ -18,8 +20,10 @@ import { asksModels } from "../index.ts";
 import { probesFor } from "../probes/index.ts";
 import type { Probe, ProbeTarget } from "../probes/probe.ts";
 import { highestReward } from "../rules/reward-range.ts";
-import { isShared } from "../shared/place-to-grade.ts";
+import { canKeep } from "../shared/check-grading.ts";
+import { isShared, keepsProcesses } from "../shared/place-to-grade.ts";
 import { placeWork } from "../work.ts";
+import { type Deed, gradeThere } from "./grade-there.ts";
 import { type HiddenFiles, hiddenFiles } from "./hidden-files.ts";
 import { hasSolution, type KnownSolution, knownSolution, solvedAt } from "./known-solution.ts";
 import { leakScan } from "./leak-scan.ts";
@@ -70,13 +74,25 @@ type AgentView = {
   edit: { base: TreeFile[]; files: TreeFile[] };
 };
 
-/** What is against a task whatever its gradings say. */
+/** What is against a task whatever its gradings say, so that it is not graded at all. */
 function whyNever(task: Task): AdmissionReason | null {
   if (!hasSolution(task))
     return { code: "no_solution", message: "it has no gold_patch, gold_files or gold_script: nothing shows that it can be solved" };
   const message = "it is graded in the agent's own sandbox (grading: shared), where what an agent leaves can pay: grade it fresh";
-  return isShared(task) ? { code: "shared_grading", message } : null;
+  return isShared(task) && !keepsProcesses(task) ? { code: "shared_grading", message } : null;
 }
+
+/** What is against a task beside its gradings, which say what that place opens. */
+function whyNotThere(task: Task): AdmissionReason[] {
+  const message =
+    "it is graded in the agent's own sandbox while its processes live (keep_processes), where what an agent leaves can pay: write what starts its servers into the tests, and grade it fresh";
+  return keepsProcesses(task) ? [{ code: "shared_grading", message }] : [];
+}
+
+/** A work, and what leaves it in a sandbox, for tasks that are graded there. */
+type GradedWork = TakenWork & { deed: Deed };
+
+const nothing: Deed = async () => undefined;
 
 class TaskExamination {
   readonly #task: Task;
@@ -87,7 +103,8 @@ class TaskExamination {
   readonly #verdicts: Verdict[] = [];
   #scan: LeakScan | null = null;
   #digest: string | null = null;
-  #notApart: AdmissionReason[] = [];
+  /** Why the known solution earns too little, as further gradings of it have shown. */
+  #causes: AdmissionReason[] = [];
 
   constructor(task: Task, backend: SandboxBackend, options: ExaminationOptions, folder: string) {
     this.#task = task;
@@ -101,8 +118,10 @@ class TaskExamination {
     if (whyNever(this.#task) !== null) return this.#end(isContainer);
     const { seen: hidden, ...known } = await this.#solution();
     const solved = await filesOfWork(known.solution, this.#task.environment.workdir);
-    const { acted: seen, ...idle } = await this.#taken((sandbox) => this.#look(sandbox, solved, hidden));
-    const gold = await this.#taken((sandbox, step) => this.#place(sandbox, solvedAt(known, step)));
+    const { acted: seen, ...untouched } = await this.#taken((sandbox) => this.#look(sandbox, solved, hidden));
+    const idle = { ...untouched, deed: nothing };
+    const placed = await this.#taken((sandbox, step) => this.#place(sandbox, solvedAt(known, step)));
+    const gold = { ...placed, deed: this.#solving(known.solution) };
     for (let time = 1; time <= this.#options.times; time++) {
       await this.#grade("gold", null, time, gold);
       // Its own files were graded for that: other works would say the same.
@@ -110,6 +129,7 @@ class TaskExamination {
       await this.#grade("no-op", null, time, idle);
     }
     await this.#askTogether(gold, idle);
+    if (isContainer) await this.#askKept(gold);
     const edited = await this.#workOf(seen.edit.base, seen.edit.files);
     await this.#grade("random-edit", null, 1, await this.#with(idle, edited));
     if (!isContainer) return this.#end(false);
@@ -122,8 +142,8 @@ class TaskExamination {
 
   #end(whole: boolean): Examination {
     const never = whyNever(this.#task);
-    const found = () => [...reasonsAgainst(this.#task, this.#gradings, this.#scan), ...this.#notApart];
-    const reasons = never === null ? found() : [never];
+    const found = () => [...reasonsAgainst(this.#task, this.#gradings, this.#scan), ...this.#causes];
+    const reasons = never === null ? [...found(), ...whyNotThere(this.#task)] : [never];
     return {
       gradings: this.#gradings,
       verdicts: this.#verdicts,
@@ -136,16 +156,40 @@ class TaskExamination {
   }
 
   /** Where tests apart from the work do not tell the known solution from nothing: would they in one process with it? */
-  async #askTogether(gold: TakenWork, idle: TakenWork): Promise<void> {
+  async #askTogether(gold: GradedWork, idle: GradedWork): Promise<void> {
     const { graders } = this.#options;
     if (!saysNothing(reasonsAgainst(this.#task, this.#gradings, null))) return;
     const grader = withWorkTogether(this.#task.grader, graders);
     if (grader === null) return;
-    const rewardOf = async (work: TakenWork, name: string): Promise<number | null> =>
+    const rewardOf = async (work: GradedWork, name: string): Promise<number | null> =>
       (await this.#verdictOn({ ...this.#task, grader }, work, `${name} together`)).verdict.reward;
     const [full, none] = [await rewardOf(gold, "gold"), await rewardOf(idle, "no-op")];
     if (full !== highestReward(this.#task) || none === null || none >= full) return;
-    this.#notApart = [notApart(this.#verdicts[0]?.evidence ?? {}, full, none)];
+    this.#causes = [notApart(this.#verdicts[0]?.evidence ?? {}, full, none)];
+  }
+
+  /**
+   * Does a solution that earns too little earn all where its processes live? Its own sandbox alone is asked as well: where that is
+   * enough, the processes are not the cause.
+   */
+  async #askKept(gold: GradedWork): Promise<void> {
+    const { graders } = this.#options;
+    if (this.#task.gold_script === undefined || isShared(this.#task) || !canKeep(this.#task, graders)) return;
+    if (!reasonsAgainst(this.#task, this.#gradings, null).some(({ code }) => code === "gold_not_full" || code === "ungraded")) return;
+    const rewardOf = async (place: Partial<Task>): Promise<number | null> =>
+      (await this.#verdictOn({ ...this.#task, ...place }, gold, "gold in its own sandbox")).verdict.reward;
+    const full = highestReward(this.#task);
+    if ((await rewardOf({ keep_processes: true })) !== full) return;
+    const ended = await rewardOf({ grading: "shared" });
+    if (ended !== full) this.#causes.push(needsProcesses(full, ended));
+  }
+
+  /** A script also starts what the solution leaves running. */
+  #solving(solution: WorkLayer): Deed {
+    const { gold_script: script } = this.#task;
+    if (script === undefined) return (sandbox) => this.#place(sandbox, solution);
+    const { signal, rules = plainRules() } = this.#options;
+    return (sandbox) => runGoldScript(this.#task, script, sandbox, { signal, rules });
   }
 
   #solution(): Promise<KnownSolution & { seen: HiddenFiles }> {
@@ -175,7 +219,7 @@ class TaskExamination {
     return { base, edit: await randomEdit(word, sandbox, signal) };
   }
 
-  async #probe(targets: ProbeTarget[], base: TreeFile[], idle: TakenWork): Promise<void> {
+  async #probe(targets: ProbeTarget[], base: TreeFile[], idle: GradedWork): Promise<void> {
     const [first] = targets as [ProbeTarget];
     const languages = targets.flatMap(({ language }) => language ?? []);
     for (const { probe, language } of probesFor(languages, this.#options.probes)) {
@@ -186,22 +230,24 @@ class TaskExamination {
   }
 
   /** Files alone need no sandbox of an agent. null: there is nothing to try. */
-  async #hack(probe: Probe, target: ProbeTarget, base: TreeFile[], idle: TakenWork): Promise<TakenWork | null> {
+  async #hack(probe: Probe, target: ProbeTarget, base: TreeFile[], idle: GradedWork): Promise<GradedWork | null> {
     if (this.#backend.capabilities.isolation === "none") throw unsafe();
     const files = probe.files?.(target) ?? [];
     if (probe.script === undefined && files.length === 0) return null;
     if (probe.script === undefined) return this.#with(idle, await this.#workOf(base, files));
     const script = probe.script(target);
-    return this.#taken(async (sandbox) => {
+    const deed: Deed = async (sandbox) => {
       assertContainer(sandbox);
       await sandbox.writeFiles(files);
       await sandbox.exec(["sh", "-c", script], { timeout_ms: scriptMs, signal: this.#options.signal });
-    });
+    };
+    return { ...(keepsProcesses(this.#task) ? idle : await this.#taken(deed)), deed };
   }
 
   /** What would be taken out where this alone was done. In a task with steps it lies beside what each step brings along. */
-  async #with(idle: TakenWork, work: WorkLayer): Promise<TakenWork> {
-    return this.#task.steps ? this.#taken((sandbox) => this.#place(sandbox, work)) : { ...idle, work };
+  async #with(idle: GradedWork, work: WorkLayer): Promise<GradedWork> {
+    const deed: Deed = (sandbox) => this.#place(sandbox, work);
+    return this.#task.steps ? { ...(await this.#taken(deed)), deed } : { ...idle, work, deed };
   }
 
   #place(sandbox: Sandbox, work: WorkLayer): Promise<void> {
@@ -216,7 +262,7 @@ class TaskExamination {
     return keepLayer(changesBetween(base, overlay(base, files), this.#task.environment.workdir), this.#folder);
   }
 
-  async #grade(work: string, language: string | null, time: number, taken: TakenWork): Promise<void> {
+  async #grade(work: string, language: string | null, time: number, taken: GradedWork): Promise<void> {
     const task = work === "gold" || work === "no-op" ? this.#task : this.#withShortTime();
     const { verdict, peak_mb } = await this.#verdictOn(task, taken, `${work} ${time}`);
     const { reward, status, tier, duration_ms, error } = verdict;
@@ -228,9 +274,18 @@ class TaskExamination {
   }
 
   /** Throws what the infrastructure did. */
-  async #verdictOn(task: Task, { setUp, ...works }: TakenWork, title: string): Promise<{ verdict: Verdict; peak_mb: number | null }> {
+  async #verdictOn(
+    task: Task,
+    { setUp, deed, ...works }: GradedWork,
+    title: string,
+  ): Promise<{ verdict: Verdict; peak_mb: number | null }> {
     const { signal, graders, openSampler } = this.#options;
     await using sampler = asksModels(task.grader, graders) ? await openSampler?.(task.task_id, title) : undefined;
+    if (isShared(task)) {
+      const verdict = await gradeThere(task, this.#backend, deed, { ...this.#options, sampler }, this.#folder);
+      assertMeasured(verdict);
+      return { verdict, peak_mb: null };
+    }
     const context = { task, signal, ...(graders && { graders }), ...(sampler && { sampler }) };
     const { fresh, peak_mb } = measuringMemory(freshSandbox(context, this.#backend, { ...this.#options, setUp }));
     const verdict = await grade({ ...context, ...works, fresh });
@@ -257,6 +312,11 @@ function notApart(evidence: Record<string, unknown>, gold: number, none: number)
   const said = whyNotApart(evidence);
   const message = `its tests cannot run apart from the work${said === null ? "" : ` (${said})`}, and in one process with it the known solution earns ${gold} and no change ${none}: change the tests, or write work_runs: together, at tier T1, where code of the work can change what the tests say`;
   return { code: "not_apart", message };
+}
+
+function needsProcesses(full: number, ended: number | null): AdmissionReason {
+  const message = `the known solution earns ${full} while the processes that it leaves live, and ${ended ?? "nothing"} where they have ended: write what starts them into the tests, or say keep_processes = true ([metadata.alidade] of a task.toml; --keep-processes), at tier T0, where an agent can change its grade`;
+  return { code: "needs_processes", message };
 }
 
 const untelling = "expected outputs: they are too short to be told from other texts, or stand in the instruction";

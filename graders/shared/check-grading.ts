@@ -3,15 +3,26 @@ import { AlidadeError } from "../../errors.ts";
 import type { Task } from "../../schema/task.ts";
 import type { Grader } from "../grader.ts";
 import { withParts } from "../index.ts";
-import { isShared } from "./place-to-grade.ts";
+import { isShared, keepsProcesses } from "./place-to-grade.ts";
 
 /** Throws `task_invalid` for a task whose `grading` is shared and cannot be. */
 export function checkGrading(task: Task, known?: readonly Grader[]): void {
   const why = isShared(task) ? whyNot(task, known) : null;
-  if (why !== null) throw new AlidadeError("task_invalid", `grading is shared, but ${why}: grade it fresh`, { param: "grading" });
+  if (why === null) return;
+  const [param, said] = keepsProcesses(task) ? ["keep_processes", "keep_processes is true"] : ["grading", "grading is shared"];
+  throw new AlidadeError("task_invalid", `${said}, but ${why}: grade it fresh`, { param });
 }
 
-function whyNot({ environment, grader }: Task, known?: readonly Grader[]): string | null {
+/** Whether the task could be graded while the agent's processes live. */
+export function canKeep(task: Task, known?: readonly Grader[]): boolean {
+  return whyNot({ ...task, keep_processes: true }, known) === null;
+}
+
+function whyNot(task: Task, known?: readonly Grader[]): string | null {
+  const { environment, grader } = task;
+  if (keepsProcesses(task) && task.grading === "fresh") return "grading is fresh, where no process of an agent lives";
+  if (keepsProcesses(task) && task.steps !== undefined)
+    return "it has steps, and what the agent leaves running could read the tests of one and tell the next";
   if (environment.conceal !== null) return "environment.conceal takes from the agent's sandbox what the tests need";
   const specs = withParts(grader, known).map(
     ({ spec }) => spec as { kind: string; user?: unknown; test_patch?: unknown; test_files?: unknown },
@@ -25,6 +36,7 @@ function whyNot({ environment, grader }: Task, known?: readonly Grader[]): strin
 /** One line for a person; null where no task is graded that way. */
 export function costOfSharing(tasks: readonly Task[]): string | null {
   const shared = tasks.filter(isShared).length;
+  const kept = tasks.filter(keepsProcesses).length;
   if (shared === 0) return null;
-  return `GRADED IN THE AGENT'S OWN SANDBOX (grading: shared): ${shared} of ${tasks.length} tasks. What an agent leaves there (programs, libraries, settings, tests) can change its grade, so these verdicts are of tier T0 and cannot be made again`;
+  return `GRADED IN THE AGENT'S OWN SANDBOX (grading: shared): ${shared} of ${tasks.length} tasks${kept === 0 ? "" : `, ${kept} of them while its processes live (keep_processes)`}. What an agent leaves there (programs, libraries, settings, tests) can change its grade, so these verdicts are of tier T0 and cannot be made again`;
 }

@@ -1,13 +1,19 @@
-/** Lends an agent's sandbox to graders, once the processes of its own container have ended. Its services go on. */
+/**
+ * Lends an agent's sandbox to graders. The processes of its own container have ended, or stand still where the task keeps them;
+ * these go on with the loan. Its services go on.
+ */
 import { AlidadeError, messageOf } from "../../errors.ts";
 import { NetworkLog } from "../../sandboxes/network/network-log.ts";
 import { type NetworkRules, openNetwork } from "../../sandboxes/network/open-network.ts";
-import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { AfterFreeze, Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
 import type { GradeContext } from "../grader.ts";
+import { keepsProcesses } from "./place-to-grade.ts";
+import { standStill } from "./stand-still.ts";
 
 /** The sandbox outlives each loan. Its network is that of gradings meanwhile, so the agent's must be closed. */
-export function lendSandbox(sandbox: Sandbox, { environment }: Task, rules: NetworkRules): NonNullable<GradeContext["lend"]> {
+export function lendSandbox(sandbox: Sandbox, task: Task, rules: NetworkRules): NonNullable<GradeContext["lend"]> {
+  const { environment } = task;
   return async () => {
     await goOn(sandbox);
     const log = new NetworkLog(rules.log);
@@ -24,10 +30,15 @@ export function lendSandbox(sandbox: Sandbox, { environment }: Task, rules: Netw
       putEntries: (entries) => sandbox.putEntries(entries),
       readFiles: (folder, bounds) => sandbox.readFiles(folder, bounds),
       openDoor: (onConnection, port) => sandbox.openDoor(onConnection, port),
-      freeze: (next) => sandbox.freeze(next),
+      freeze: (next) => (keepsProcesses(task) ? keepStill(sandbox, next) : sandbox.freeze(next)),
       [Symbol.asyncDispose]: () => Promise.resolve(network[Symbol.asyncDispose]()).catch(() => undefined),
     };
   };
+}
+
+/** What the task keeps may be asked by another grading. Between two commands of one it goes on. */
+async function keepStill(sandbox: Sandbox, next: AfterFreeze | undefined): Promise<void> {
+  if (next !== "commands") await standStill(sandbox);
 }
 
 /** A freeze may have stopped it as a whole. No work can keep an engine from letting it go on, so the sandbox is lost where that fails. */

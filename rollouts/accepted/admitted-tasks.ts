@@ -1,7 +1,7 @@
 /** What `--admitted-only` lets into a run or a service: the tasks that `alidade check` has admitted on this machine. */
 import { AlidadeError } from "../../errors.ts";
 import type { Grader } from "../../graders/grader.ts";
-import { isShared } from "../../graders/shared/place-to-grade.ts";
+import { isShared, keepsProcesses } from "../../graders/shared/place-to-grade.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import type { Task } from "../../schema/task.ts";
 import { contentHash } from "../../tasks/task-set.ts";
@@ -41,9 +41,9 @@ export async function assertAdmitted(task: Task, { version, graders }: Checks): 
   if (isShared(task))
     throw new AlidadeError(
       "task_invalid",
-      `task ${task.task_id}: grading is shared, and no such task is admitted: grade it fresh, or leave --admitted-only out`,
+      `task ${task.task_id}: ${keepsProcesses(task) ? "keep_processes is true" : "grading is shared"}, and no such task is admitted: grade it fresh, or leave --admitted-only out`,
       {
-        param: "grading",
+        param: keepsProcesses(task) ? "keep_processes" : "grading",
       },
     );
   const hash = await contentHash(task, graders);

@@ -122,6 +122,8 @@ export type StepConfig = z.infer<typeof StepConfig>;
 const OwnMetadata = z.strictObject({
   reward_range: z.tuple([z.number(), z.number()]).optional(),
   hold_back: z.boolean().default(true),
+  /** The agent's processes live while the tests run, as with Harbor. */
+  keep_processes: z.boolean().default(false),
   /** Which of the verifier's numbers is the reward. */
   reward: RewardRule.optional(),
 });

@@ -53,6 +53,7 @@ export async function toTask({ task_id, folder, file, config }: ReadTask, option
     limits: limitsOf(config, made),
     ...(steps.length > 0 ? await toSteps(order, steps, made) : await oneStep(order)),
     ...(metadata.alidade.reward_range && { reward_range: metadata.alidade.reward_range }),
+    ...(metadata.alidade.keep_processes && { keep_processes: true }),
     data_source: config.source,
     labels: labelsOf(config, metadata),
   };

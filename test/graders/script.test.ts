@@ -185,4 +185,9 @@ test("a sandbox that was lent after its agent and is gone is no doing of the wor
   const lend = () => Promise.reject(new AlidadeError("sandbox_died", "the engine restarted"));
   const verdict = await grade({ ...context, lend, work: await keptWork([], work), fresh: freshSandbox(context, localProcess, owner) });
   assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [null, "infra_error", "sandbox_died"]);
+
+  const kept = { ...context, task: { ...task, keep_processes: true } };
+  const taken = await grade({ ...kept, lend, work: await keptWork([], work), fresh: freshSandbox(kept, localProcess, owner) });
+  const said = "processes that live there can have ended it, and the task's own files are graded";
+  assert.deepEqual([taken.reward, taken.status, taken.error?.code], [0, "no_output", "sandbox_died"], said);
 });

@@ -244,3 +244,11 @@ test("of many tasks the nearest names are said to one that asks for another", as
     /no task tsak-37: it holds 40 others, such as task-37, (?:task-\d+, ){3}task-\d+$/,
   );
 });
+
+test("a task of our own form says that its processes are kept, and nothing but yes or no", async (t) => {
+  const file = join(await folderOf(t), "task.yaml");
+  await writeFile(file, stringify({ ...good, keep_processes: true }));
+  assert.equal((await loadTasks(file))[0]?.keep_processes, true);
+  await writeFile(file, stringify({ ...good, keep_processes: "always" }));
+  assert.match((await loadFailure(file)).message, /keep_processes/);
+});

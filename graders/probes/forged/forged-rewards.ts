@@ -1,7 +1,7 @@
 import { quoted } from "../probe.ts";
 
-/** What a script grader, Harbor's and older harnesses read a reward from. */
-const reward = '{"reward": 1, "components": {}}';
+/** What a script grader, Harbor's and older harnesses read a reward from. Harbor's takes an object of numbers alone. */
+const reward = '{"reward": 1}';
 
 /** Places of reward files, where a work may write them. */
 export const rewardPlaces = ["/logs/verifier", "/logs", "/verifier", "/tmp/verifier", "/tests", "$HOME", "."] as const;
