@@ -3,7 +3,8 @@ import { z } from "zod";
 import { readJson } from "../../../schema/read-json.ts";
 import type { ReportParser } from "../report-parser.ts";
 import { pythonSteering } from "../steering-files.ts";
-import { linesOf, passedOnly, type SetRules, type Statuses, sweParser } from "./status-log.ts";
+import { isWellFormed } from "./rebench-v2/xml.ts";
+import { linesOf, passedOnly, type SetRules, type Statuses, sweParser, UnreadableLog } from "./status-log.ts";
 
 /** `test_name ok`, and headings `____ file.py:test_name ____` of those that failed. */
 function sympy(log: string): Statuses {
@@ -33,8 +34,8 @@ function maven(log: string): Statuses {
   const waiting: string[] = [];
   const early: string[] = [];
   for (const line of linesOf(log).map((raw) => raw.trim())) {
-    const name = /^.*-Dtest=(\S+)/.exec(line)?.[1];
-    const result = /BUILD (SUCCESS|FAILURE)$/.exec(line)?.[1];
+    const name = /^.*-Dtest=(\S+)/s.exec(line)?.[1];
+    const result = /BUILD (SUCCESS|FAILURE)$/s.exec(line)?.[1];
     if (name !== undefined) waiting.push(name);
     if (result === undefined) continue;
     const next = waiting.shift();
@@ -106,12 +107,13 @@ export function karma(log: string): Statuses {
   return found;
 }
 
-/** doctest's XML (`-s -r=xml`): a subcase of a case passed where all that is asserted in it did. Subcases nest. */
+/** doctest's XML (`-s -r=xml`): a subcase of a case passed where all that is asserted in it did. Subcases nest. The sets give broken XML up. */
 export function doctest(log: string): Statuses {
   const found: Statuses = new Map();
   const open: string[] = [];
   let test = "";
   const xml = /<doctest.*?<\/doctest>/s.exec(log)?.[0] ?? "";
+  if (xml !== "" && !isWellFormed(xml)) throw new UnreadableLog("the log's XML is not well-formed");
   for (const [, close, tag, attributes = "", empty] of xml.matchAll(/<(\/?)(TestCase|SubCase|Expression)\b([^>]{0,4096}?)(\/?)>/g)) {
     const name = plain(/\bname="([^"]*)"/.exec(attributes)?.[1]);
     if (tag === "TestCase") test = name;

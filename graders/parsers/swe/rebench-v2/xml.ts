@@ -26,6 +26,10 @@ function casesOf(text: string): TestCase[] | null {
   return roots === 1 && open.length === 0 ? cases : null;
 }
 
+export function isWellFormed(text: string): boolean {
+  return casesOf(text) !== null;
+}
+
 /** Whether there is text before the first element or behind the last one. */
 function hasTextAround(text: string): boolean {
   const first = text.search(/<(?![?!])/);
