@@ -31,7 +31,7 @@ export function stats(program: Command): void {
     .option("--pass <reward>", "a rollout passes with this reward or more", toNumber, 1)
     .option("--figures", "the figures by policy step that `alidade status --figures` has of a service (docs/figures.md), with --json too")
     .option("--csv", "print one line a row, with commas")
-    .option("--json", "print one JSON object")
+    .option("--json", "print one JSON object; a row has also `passed`, `pass_rate` and `pass_interval`")
     .addHelpText("after", "\nExamples:\n  alidade stats\n  alidade stats --run runs/run1abc --by policy -k 1 -k 8 --csv")
     .action(async (flags: StatsFlags) => {
       const { pass, k: ks = null, by = ["task", "policy"] } = flags;

@@ -38,7 +38,11 @@ async function countsOf(run: string, pass: number, ofSet: CountsOfSet | null): P
   } catch (error) {
     if (!(error instanceof AlidadeError)) throw error;
     const what = isSetId(run) && ofSet === null ? "the id of a set goes with --service" : messageOf(error);
-    throw refused("of", `of is ${JSON.stringify(run)}: ${what}; name the folder of a run`, error);
+    throw refused(
+      "of",
+      `of is ${JSON.stringify(run)}: ${what}; ${ofSet === null ? "name the folder of a run" : "name the folder of a run, or the id of a set of this service"}`,
+      error,
+    );
   }
 }
 

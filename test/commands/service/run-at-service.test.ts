@@ -270,6 +270,8 @@ test("a run takes the tasks that were passed as often as asked in a set of the s
   await service.call("POST", `/sets/${of}/groups`, lines.join("\n"));
   for (const claim of (await service.ledger.claim(service.lease, 2)) as Claim[])
     await service.ledger.finish(claim, attemptResult({ reward: claim.group_key === "a" ? 1 : 0 }));
+  const gone = await cli([...args, "--pass-rate", "0..0.5", "--of", `set${"0".repeat(20)}`]);
+  assert.match(gone.stderr, /of is "set0+": .*; name the folder of a run, or the id of a set of this service$/m);
   const asked = running([...args, "-n", "1", "--pass-rate", "0..0.5", "--of", of]);
   const made = async () => (await service.call("GET", "/sets")).body.sets.find((set: { key: string }) => set.key !== "earlier");
   await until(async () => (await made())?.is_drained === true);
