@@ -28,6 +28,7 @@ const specs: Record<string, GraderSpec> = {
     env: {},
     user: "root",
     hold_back: true,
+    printed: null,
     reward: null,
     verifier: null,
     artifacts: [],
