@@ -36,6 +36,8 @@ import { miniSweAgentMissing } from "./interop/mini-swe-agent/mini-swe-agent.ts"
 import { pytestMissing } from "./interop/pytest/pytest.ts";
 import { rayMissing } from "./interop/ray/place.ts";
 import { s3Missing } from "./interop/s3/start.ts";
+import { swebenchMissing } from "./interop/swebench/swebench.ts";
+import { swesmithMissing } from "./interop/swesmith/swesmith.ts";
 import { templatesMissing } from "./interop/templates/place.ts";
 import { vllmMissing } from "./interop/vllm/place.ts";
 
@@ -82,6 +84,8 @@ const kinds = {
   },
   /** For containers. */
   pytest: { missing: pytestMissing, add: "bash test/interop/pytest/install.sh" },
+  swebench: { missing: swebenchMissing, add: "bash test/interop/swebench/install.sh" },
+  swesmith: { missing: swesmithMissing, add: "bash test/interop/swesmith/install.sh" },
   /** It runs beside us, at the same engine. */
   harbor: { missing: harborMissing, add: "bash test/interop/harbor/install.sh" },
   openssl: { missing: opensslMissing, add: "install openssl: sudo apt-get install -y openssl" },

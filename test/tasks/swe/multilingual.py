@@ -1,14 +1,18 @@
 """Writes down how swebench 4.1's tables test each instance of Multilingual, as hashes.
 
-    pip install swebench==4.1.0 && python test/tasks/swe/multilingual.py
+    bash test/interop/swesmith/install.sh
+    FOLDER/venv/bin/python test/tasks/swe/multilingual.py [FILE]
 """
 
 import hashlib
 import json
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
+sys.path.append(str(Path(__file__).parents[2] / "interop/swebench"))
+import stand_ins  # noqa: E402, F401
 from swebench.harness.constants import MAP_REPO_TO_EXT, MAP_REPO_VERSION_TO_SPECS
 from swebench.harness.log_parsers import MAP_REPO_TO_PARSER
 
@@ -36,4 +40,5 @@ for repo, versions in MAP_REPO_VERSION_TO_SPECS.items():
         tested = [text(specs.get("build", [])), text(specs["test_cmd"])]
         digest = hashlib.sha256("\0".join(tested).encode()).hexdigest()[:16]
         lines.append({"repo": repo, "version": number, "tests": digest, "parser": chosen(repo, number)})
-Path(__file__).with_name("multilingual.jsonl").write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("multilingual.jsonl")
+out.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))

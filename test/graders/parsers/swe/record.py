@@ -1,14 +1,18 @@
 """Asks swebench's own parsers and its own grading what they make of the recorded logs and of samples.json, beside this file.
 
-    pip install swebench==5.0.2 && python test/graders/parsers/swe/record.py
+    bash test/interop/swebench/install.sh
+    FOLDER/venv/bin/python test/graders/parsers/swe/record.py [FILE]
 """
 
 import json
 import os
+import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3] / "interop/swebench"))
+import stand_ins  # noqa: E402, F401
 from swebench.harness.constants import END_TEST_OUTPUT, START_TEST_OUTPUT
 from swebench.harness.grading import get_eval_report
 from swebench.harness.log_parsers import PARSER_REGISTRY
@@ -60,4 +64,5 @@ for file in sorted(recorded.glob("*.jsonl")):
 for parser, log in json.loads((here / "samples.json").read_text()).items():
     lines.append(line_of(parser, log, {"sample": parser}))
 header = {"swebench": version("swebench")}
-(here / "swebench.jsonl").write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in [header, *lines]))
+out = Path(sys.argv[1]) if len(sys.argv) > 1 else here / "swebench.jsonl"
+out.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in [header, *lines]))
