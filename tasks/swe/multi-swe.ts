@@ -22,9 +22,11 @@ const IssueLists = z.looseObject({ title: z.array(z.string().nullable()), body: 
 /** Lists beside each other as the map that they stand for. Names are a stranger's, so no plain object has them. */
 const fromLists = (value: unknown): unknown => {
   const lists = Lists.safeParse(value);
-  if (!lists.success) return value instanceof Map || value === null || typeof value !== "object" ? value : new Map(Object.entries(value));
+  if (!lists.success) return isPlain(value) ? new Map(Object.entries(value)) : value;
   return new Map(lists.data.name.map((name, at) => [name, { fix: lists.data.fix[at] }]));
 };
+const isPlain = (value: unknown): value is object =>
+  value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof Map);
 const Runs = z.preprocess(fromLists, z.map(z.string(), Run));
 const Issues = z.preprocess((value) => {
   const lists = IssueLists.safeParse(value);

@@ -318,6 +318,7 @@ for (const [set, change, field, says] of [
     /is "jackson-core_2_to_1": how the tests of such a part/,
   ],
   ["multi-swe java", { fixed_tests: { name: [], run: [], test: [], fix: [] } }, "fixed_tests", /names no test/],
+  ["multi-swe java", { fixed_tests: [{ name: "a", fix: "PASS" }] }, "fixed_tests", /expected map/],
   ["swe-lancer", {}, "variant", /is "ic_swe", and rows of SWE-Lancer name no image/],
   ["nemotron patch", {}, "metadata.image", /is "\/swebench-images\/a\.sif", an image for Singularity/],
   ["nemotron judge", {}, "options", /patches to choose from: the row has no repository/],
