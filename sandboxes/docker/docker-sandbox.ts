@@ -28,6 +28,8 @@ const ownCommandMs = 15_000;
 /** A command that was killed is seen to have ended within a second; on a loaded machine one that was being started takes some. */
 const freezeRoundMs = 2_000;
 const freezeRounds = 15;
+/** Commands of ours in a row that did not end: root inside has broken what they need, and a loaded machine ends one of two. */
+const mostUnanswered = 2;
 /** A crowd of processes that start others may need a second try; all of them can be ended instead. */
 const pauseTries = 3;
 
@@ -89,7 +91,9 @@ export class DockerSandbox implements Sandbox {
     this.#imageBytes = imageBytes;
     this.#origin = origin;
     this.#layerBytes = spec.limits.disk_mb * 1024 * 1024;
-    this.#health = new ContainerHealth(this.#container, spec.limits, facts.disk_limit === "watchdog", (argv) =>
+    const isWatched = facts.disk_limit === "watchdog";
+    const mayBreak = facts.user === "root" && facts.writable === "root";
+    this.#health = new ContainerHealth(this.#container, spec.limits, { isWatched, mayBreak }, (argv) =>
       this.#own(argv, `${guardId}:${guardId}`),
     );
     this.#doorKind = door;
@@ -136,7 +140,8 @@ export class DockerSandbox implements Sandbox {
       max_output_bytes: options.max_output_bytes ?? this.#spec.limits.output_bytes,
       keep_output: options.keep_output,
       signal: options.signal,
-      kill: () => killTree(this.#own, id, mark),
+      // What cannot be ended by commands inside ends with the freeze: a work that breaks them is no failure of the machine.
+      kill: () => killTree(this.#own, id, mark).catch(() => undefined),
     });
     return { ...finished, out_of_memory: await this.#health.checkAfter(finished, argv) };
   }
@@ -238,8 +243,11 @@ export class DockerSandbox implements Sandbox {
 
   /** A process of the agent's that starts others faster than they are killed stops with the whole container. */
   async #endAll(): Promise<void> {
+    let unanswered = 0;
     for (let round = 0; round < freezeRounds; round += 1) {
-      const areGone = await killAll(this.#own, userId(this.#spec));
+      const areGone = await killAll(this.#own, userId(this.#spec)).catch(notAnswered);
+      unanswered = areGone === null ? unanswered + 1 : 0;
+      if (unanswered === mostUnanswered) break;
       // A command that the engine had not started yet was not there to be killed: it is, in the next round.
       await withinTime(Promise.all(this.#running), freezeRoundMs);
       if (this.#running.size === 0 && areGone) {
@@ -313,10 +321,13 @@ export class DockerSandbox implements Sandbox {
   }
 
   /** A command of ours, which runs and loads nothing from where the agent writes; its own failure is not the sandbox's. */
-  readonly #own: RunOwn = (argv, user) => {
+  readonly #own: RunOwn = async (argv, user) => {
     const env = { PATH: this.#pathOutside(this.#path), LD_PRELOAD: "", LD_LIBRARY_PATH: "" };
     const command: Command = { argv, user, cwd: "/", env, max_output_bytes: 64_000, timeout_ms: ownCommandMs, kill: async () => {} };
-    return runCommand(this.#docker, this.id, command);
+    const finished = await runCommand(this.#docker, this.id, command);
+    // An engine opens /etc/passwd before it starts a command, and waits for ever where root inside made a pipe of it.
+    if (finished.timed_out) throw new AlidadeError("sandbox_error", "The sandbox does not run commands any more.");
+    return finished;
   };
 
   /** Its folders where the agent cannot write. */
@@ -326,4 +337,10 @@ export class DockerSandbox implements Sandbox {
     const isOurs = (folder: string) => folder.startsWith("/") && !places.some((place) => isBelow(posix.resolve(folder), place));
     return path.split(":").filter(isOurs).join(":");
   }
+}
+
+/** null: no command of ours runs there any more. Throws what else went wrong. */
+function notAnswered(error: unknown): null {
+  if (error instanceof AlidadeError && error.code === "sandbox_error") return null;
+  throw error;
 }

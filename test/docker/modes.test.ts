@@ -139,6 +139,19 @@ test("processes of users that root became end with the others, by a freeze and w
   assert.doesNotMatch(await living(), /sleep 4002/);
 });
 
+test("root that breaks what commands of ours need ends its own commands, and its sandbox is still frozen", {
+  timeout: 300_000,
+}, async (t) => {
+  if (!(await need(t, "docker-itself"))) return;
+  for (const breaks of ["rm /bin/cat", "rm /etc/passwd; mkdir /etc/passwd", "rm /etc/passwd; mkfifo /etc/passwd"]) {
+    await using sandbox = await docker.create(await spec({ user: "root", writable: "root" }), signal);
+    // Neither of them is a failure of the machine: it would be a way to get no reward.
+    assert.equal((await sandbox.exec(["sh", "-c", `${breaks}; exit 3`])).exit_code, 3, breaks);
+    await sandbox.freeze();
+    assert.equal((await run("docker", ["inspect", "-f", "{{.State.Paused}}", sandbox.id])).stdout, "true\n", breaks);
+  }
+});
+
 test("memory is the task's limit, and the writable layer ends at the task's disk", { timeout: 120_000 }, async (t) => {
   if (!(await need(t, "engine-here"))) return;
   await using sandbox = await docker.create(await spec({ user: "root", writable: "root" }), signal);
