@@ -90,7 +90,7 @@ test("a context that changes while it is sent fails its build, and no image has 
   assert.equal(await hasImage(client, image), false);
 });
 
-test("in a run, the rollouts of a build that fails say so, those of the others are graded, and records have the image's ids", {
+test("in a run, a task whose build fails is left out with the build's last words, the others are graded, and records have the image's ids", {
   timeout: 180_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
@@ -112,9 +112,10 @@ test("in a run, the rollouts of a build that fails say so, those of the others a
   const file = join(scratch, "run.yaml");
   await writeFile(file, text.replace("sandbox: process\nunsafe_host: true", "sandbox: docker").replace("samples: 2", "samples: 1"));
   const ended = await cli(["run", "-c", file, "--out", join(scratch, "runs"), "--json"]);
-  const [bad, good] = jsonOf<{ rollouts: RolloutRecord[] }>(ended).rollouts;
-  assert.deepEqual([bad?.error?.code, bad?.mask_reason, bad?.verdict], ["image_build_failed", "image_build_failed", null], ended.stderr);
-  assert.match(bad?.error?.message ?? "", /The end of its output:\n.*no compiler/s);
+  const { rollouts, left_out } = jsonOf<{ rollouts: RolloutRecord[]; left_out: string[] }>(ended);
+  const [good, ...more] = rollouts;
+  assert.deepEqual([more, left_out.length, ended.code], [[], 1, 1], ended.stderr);
+  assert.match(left_out[0] ?? "", /^task bad: .*The end of its output:\n.*no compiler/s);
   assert.deepEqual([good?.error, good?.verdict?.reward], [null, 1], JSON.stringify(good));
   made.add(String(good?.sandbox?.image));
   assert.match(String(good?.sandbox?.image_digest), /^sha256:/);
