@@ -23,7 +23,10 @@ export class ContainerHealth {
   readonly #runAsGuard: (argv: string[]) => Promise<Finished>;
   #outOfMemoryKills = 0;
 
-  /** `isWatched`: its layer has no limit of its own. `mayBreak`: the agent can replace programs of the image. `runAsGuard`: a command of ours, which the agent cannot signal. */
+  /**
+   * `isWatched`: its layer has no limit of its own. `mayBreak`: the agent can replace programs of the image. `runAsGuard`: a
+   * command of ours, which the agent cannot signal.
+   */
   constructor(
     container: Docker.Container,
     limits: Pick<Limits, "disk_mb" | "memory_mb">,
