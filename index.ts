@@ -16,7 +16,7 @@
 // Start a proxy and open sessions -------------------------------------------------------------------------------------
 
 /** The API shapes that harnesses may speak. */
-export { dialects } from "./dialects/index.ts";
+export { dialects } from "./proxy/dialects/index.ts";
 /** The proxy with its sessions and control listener, and the sampling that it forces on training calls. */
 export { HarnessProxy, neutralSampling, type ProxyOptions, type Session } from "./proxy/index.ts";
 
@@ -37,10 +37,11 @@ export { startPracticeEngine } from "./practice/start.ts";
 
 // Stores: where session logs live -------------------------------------------------------------------------------------
 
-export { DiskStore, MemoryStore, type SessionLog, type Store } from "./store/index.ts";
+export { DiskStore, MemoryStore, type SessionLog, type Store } from "./proxy/store/index.ts";
 
 // Run tasks -----------------------------------------------------------------------------------------------------------
 
+export type { Reaped } from "./base/host/reap.ts";
 /** Does a task grade its gold patch 1 and no change 0? */
 export { checkTask } from "./graders/check.ts";
 export type { GradeContext, Grader, GraderSampler } from "./graders/grader.ts";
@@ -49,7 +50,6 @@ export { graders } from "./graders/index.ts";
 export { commandHarness } from "./harnesses/command.ts";
 export type { Harness, HarnessContext, HarnessEnd, HarnessLaunch } from "./harnesses/harness.ts";
 export { harnesses, harnessNamed } from "./harnesses/index.ts";
-export type { Reaped } from "./host/reap.ts";
 /** Submit a rollout and get its outcome; a batch of them, tasks in and trajectories out; and what a run leaves behind. */
 export {
   type Batch,
@@ -127,23 +127,23 @@ export {
 // Configuration -------------------------------------------------------------------------------------------------------
 
 /** The run file's schema, and how file, environment and overrides come together. */
-export { Config, configSchema } from "./config.ts";
-export { loadConfig } from "./load-config.ts";
+export { Config, configSchema } from "./cli/config.ts";
+export { loadConfig } from "./cli/load-config.ts";
 
 // Records: zod schemas, and types of the same names -------------------------------------------------------------------
 
-export { Message, Sampling, Tool, ToolChoice, Usage } from "./schema/message.ts";
-export { Policy } from "./schema/policy.ts";
-export { RewardComponent } from "./schema/reward-component.ts";
-export { RolloutRecord, Verdict } from "./schema/rollout.ts";
-export { LogEntry, logSchemaVersion } from "./schema/session-log.ts";
-export { Budgets, NewSession, Purpose, SessionSpec } from "./schema/session-spec.ts";
-export { Environment, GraderSpec, Limits, Task } from "./schema/task.ts";
-export { type Attempt, CallRecord, Fidelity, Trace, Trajectory, TreeNode, trajectorySchemaVersion } from "./schema/trajectory.ts";
+export { Message, Sampling, Tool, ToolChoice, Usage } from "./base/schema/message.ts";
+export { Policy } from "./base/schema/policy.ts";
+export { RewardComponent } from "./base/schema/reward-component.ts";
+export { RolloutRecord, Verdict } from "./base/schema/rollout.ts";
+export { LogEntry, logSchemaVersion } from "./base/schema/session-log.ts";
+export { Budgets, NewSession, Purpose, SessionSpec } from "./base/schema/session-spec.ts";
+export { Environment, GraderSpec, Limits, Task } from "./base/schema/task.ts";
+export { type Attempt, CallRecord, Fidelity, Trace, Trajectory, TreeNode, trajectorySchemaVersion } from "./base/schema/trajectory.ts";
 
 // Errors --------------------------------------------------------------------------------------------------------------
 
 /** Every failure has a code of this list; the code tells which side failed. */
-export { AlidadeError, type ErrorCode, type ErrorOwner, errorCodes } from "./errors.ts";
+export { AlidadeError, type ErrorCode, type ErrorOwner, errorCodes } from "./base/errors.ts";
 
-export { version } from "./version.ts";
+export { version } from "./base/version.ts";

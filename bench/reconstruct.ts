@@ -12,9 +12,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { LogEntry } from "../base/schema/session-log.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { reconstruct, selectRows } from "../reconstruct/index.ts";
-import { LogEntry } from "../schema/session-log.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { type Spread, spread, surroundings } from "./measure.ts";
 import { type SessionShape, sessionLog } from "./reconstruct/session.ts";
 

@@ -10,13 +10,13 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { temporaryLayers } from "../files/layer.ts";
+import { temporaryLayers } from "../base/files/layer.ts";
+import { currentOwner } from "../base/host/owner.ts";
+import { Task } from "../base/schema/task.ts";
 import { takeWork } from "../graders/work.ts";
-import { currentOwner } from "../host/owner.ts";
 import { docker } from "../sandboxes/docker.ts";
 import { ensureBaseImage } from "../sandboxes/images/build/base-image.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
-import { Task } from "../schema/task.ts";
 
 const run = promisify(execFile);
 const signal = AbortSignal.timeout(1_800_000);

@@ -7,7 +7,7 @@
  */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { CallBegun, CallFinished, LogEntry } from "../schema/session-log.ts";
+import type { CallBegun, CallFinished, LogEntry } from "../base/schema/session-log.ts";
 import { markdownTable, surroundings } from "./measure.ts";
 import { conversationOf, payloadOf } from "./proxy-overhead/payloads.ts";
 import { startAlone } from "./proxy-overhead/start-alone.ts";

@@ -19,7 +19,7 @@ import { parseArgs } from "node:util";
 import { engineNamed } from "../engines/index.ts";
 import { startPracticeEngine } from "../practice/start.ts";
 import { HarnessProxy } from "../proxy/index.ts";
-import { MemoryStore } from "../store/index.ts";
+import { MemoryStore } from "../proxy/store/index.ts";
 import { markdownTable, quantile, surroundings } from "./measure.ts";
 import { GrowingSession, type Turn } from "./token-continuity/growing-session.ts";
 import { WatchedEngine } from "./token-continuity/watched-engine.ts";

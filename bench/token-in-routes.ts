@@ -7,10 +7,10 @@
  * then each route is asked what it makes of the ids. Chat is asked twice, for its parser depends on where chunks fall.
  */
 import { parseArgs } from "node:util";
+import type { Message, Sampling } from "../base/schema/message.ts";
+import { IdText } from "../base/tokens/id-text.ts";
 import { type Engine, engineNamed } from "../engines/index.ts";
-import type { Message, Sampling } from "../schema/message.ts";
 import { bashTool, forcedTurns, neutral, type ReadTurn, read } from "../test/e2e/vllm-samples.ts";
-import { IdText } from "../tokens/id-text.ts";
 import { surroundings } from "./measure.ts";
 
 type Words = { text: string; reasoning: string; calls: [name: string, args: string][] };

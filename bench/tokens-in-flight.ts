@@ -9,7 +9,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Appender } from "../store/index.ts";
+import { Appender } from "../proxy/store/index.ts";
 import { markdownTable, surroundings } from "./measure.ts";
 
 const tokens = 500;

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /*
  * The launcher: plain JavaScript that any Node from 14 on can parse, so that one that is too old gets a sentence
- * instead of a syntax error. In a checkout it runs cli.ts, in the published package what tsc made of it.
+ * instead of a syntax error. In a checkout it runs cli/cli.ts, in the published package what tsc made of it.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const { version, engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const wanted = Number(/\d+/.exec(engines.node)[0]);
 // A checkout may also hold a dist/ of yesterday; the source is what was tested.
-const source = join(root, "cli.ts");
+const source = join(root, "cli", "cli.ts");
 const pinnedNode = join(root, "node_modules", "node", "bin", "node");
 
 if (process.argv.length === 3 && ["--version", "-V"].includes(process.argv[2])) console.log(version);
@@ -25,7 +25,7 @@ else fail(`alidade needs Node ${wanted} or newer, and this is Node ${process.ver
 function runHere() {
   // What Node made of the sources once it keeps, in a folder of this user's: that halves the start of every verb.
   if (module.enableCompileCache) module.enableCompileCache(join(cacheRoot(), "compiled"));
-  import(pathToFileURL(existsSync(source) ? source : join(root, "dist", "cli.js")).href).catch((error) => {
+  import(pathToFileURL(existsSync(source) ? source : join(root, "dist", "cli", "cli.js")).href).catch((error) => {
     if (error.code === "ERR_MODULE_NOT_FOUND" && existsSync(source) && !existsSync(join(root, "node_modules")))
       return fail(`alidade's dependencies are not installed. Run npm install in ${root}`);
     console.error(error);
@@ -33,7 +33,7 @@ function runHere() {
   });
 }
 
-/** As host/cache-folder.ts has it. */
+/** As base/host/cache-folder.ts has it. */
 function cacheRoot() {
   const { ALIDADE_CACHE, XDG_CACHE_HOME } = process.env;
   if (ALIDADE_CACHE) return resolve(ALIDADE_CACHE);

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const wanted = Number(/\d+/.exec(JSON.parse(readFileSync(join(root, "package.json"), "utf8")).engines.node)[0]);
 
-if (!existsSync(join(root, "cli.ts")) && Number(process.versions.node.split(".")[0]) < wanted) {
+if (!existsSync(join(root, "cli/cli.ts")) && Number(process.versions.node.split(".")[0]) < wanted) {
   console.error(
     `alidade needs Node ${wanted} or newer, and this is Node ${process.versions.node}. Install a newer one: https://nodejs.org`,
   );

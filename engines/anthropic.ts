@@ -1,8 +1,8 @@
 /** Anthropic's hosted Messages API, through Anthropic's own SDK. Text only: see hosted.ts. */
 import type Anthropic from "@anthropic-ai/sdk";
 import type { MessageCreateParamsStreaming, RawMessageStreamEvent } from "@anthropic-ai/sdk/resources/messages";
-import { AlidadeError } from "../errors.ts";
-import type { FinishReason, Usage } from "../schema/message.ts";
+import { AlidadeError } from "../base/errors.ts";
+import type { FinishReason, Usage } from "../base/schema/message.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
 import { toAnthropicMessages, toAnthropicTools } from "./hosted/anthropic-conversation.ts";
 import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted/hosted.ts";

@@ -1,6 +1,6 @@
 /** What holds for every engine: `alidade plugin check` runs it, and against a server where one is given. */
 import assert from "node:assert/strict";
-import type { ContractCheck } from "../host/plug-ins.ts";
+import type { ContractCheck } from "../base/host/plug-ins.ts";
 import type { Engine, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
 
 /** `url`: a server of this kind; null: there is none at hand, and what needs one is left out. */

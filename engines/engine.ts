@@ -3,10 +3,10 @@
  * other side, and they meet in the neutral request and the events below.
  */
 
-import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../schema/message.ts";
-import type { SampledToken } from "../schema/sampled-token.ts";
-import type { LogprobSemantics, WeightSpan } from "../schema/session-log.ts";
-import type { IdText } from "../tokens/id-text.ts";
+import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../base/schema/message.ts";
+import type { SampledToken } from "../base/schema/sampled-token.ts";
+import type { LogprobSemantics, WeightSpan } from "../base/schema/session-log.ts";
+import type { IdText } from "../base/tokens/id-text.ts";
 
 /** A request to an engine. It holds the effective sampling: forcing and policy are decided before. */
 export type SampleRequest = {

@@ -3,8 +3,8 @@
  * what each thing is that training needs, and what to do about each gap. It samples a few short turns.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../errors.ts";
-import { type Message, Role, type Sampling, type Tool } from "../schema/message.ts";
+import { messageOf } from "../base/errors.ts";
+import { type Message, Role, type Sampling, type Tool } from "../base/schema/message.ts";
 import { type RolePlaces, rolePlaces } from "./chat/template-facts.ts";
 import type { Engine, EngineFacts, SampleEvent } from "./engine.ts";
 

@@ -3,9 +3,9 @@
  * most people never need it, and it weighs 85 MB), over a GGUF file of the same weights. It shares no code with the
  * engines that sample, so that a bug of theirs cannot hide in both.
  */
-import { AlidadeError, messageOf } from "../errors.ts";
-import { installCommand } from "../host/install-command.ts";
-import { loadOptional } from "../host/optional-package.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import { installCommand } from "../base/host/install-command.ts";
+import { loadOptional } from "../base/host/optional-package.ts";
 
 export type GgufScorer = AsyncDisposable & {
   /** Logprob of each token after those before it, in nats; null for the first. */

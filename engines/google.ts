@@ -7,10 +7,10 @@ import type {
   GoogleGenAI,
   Part as WirePart,
 } from "@google/genai";
-import { AlidadeError } from "../errors.ts";
-import { argumentsObject } from "../schema/arguments.ts";
-import type { FinishReason, Message, Part, Tool, Usage } from "../schema/message.ts";
-import { schemaAsWritten } from "../wire/tool-schema.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { argumentsObject } from "../base/schema/arguments.ts";
+import type { FinishReason, Message, Part, Tool, Usage } from "../base/schema/message.ts";
+import { schemaAsWritten } from "../base/wire/tool-schema.ts";
 import { readImageUrl } from "./chat/data-url.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";
 import { HostedConnections, hostedFacts, hostedFailure, noTimeoutMs, refusePromptIds, takeSampling } from "./hosted/hosted.ts";

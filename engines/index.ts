@@ -1,5 +1,5 @@
 /** The engines: one line each. */
-import { registryOf } from "../host/plug-ins.ts";
+import { registryOf } from "../base/host/plug-ins.ts";
 import { anthropic } from "./anthropic.ts";
 import type { EngineKind } from "./engine.ts";
 import { google } from "./google.ts";

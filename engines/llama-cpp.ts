@@ -6,9 +6,9 @@
  * Wire facts: llama.cpp of 2026 (a server was run), see ARCHITECTURE.md, "What an engine must give".
  */
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../errors.ts";
-import type { Sampling } from "../schema/message.ts";
-import { readJson } from "../schema/read-json.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import type { Sampling } from "../base/schema/message.ts";
+import { readJson } from "../base/schema/read-json.ts";
 import { alignById, isMeasured, placeById } from "./chat/alignment.ts";
 import { chatFinish } from "./chat/finish.ts";
 import { firstFacts } from "./chat/first-facts.ts";

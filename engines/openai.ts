@@ -3,9 +3,9 @@
  */
 import type OpenAI from "openai";
 import type { ChatCompletionChunk, ChatCompletionCreateParamsStreaming } from "openai/resources/chat/completions";
-import { AlidadeError } from "../errors.ts";
-import { argumentsObject } from "../schema/arguments.ts";
-import type { FinishReason, Usage } from "../schema/message.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { argumentsObject } from "../base/schema/arguments.ts";
+import type { FinishReason, Usage } from "../base/schema/message.ts";
 import { chatFinish } from "./chat/finish.ts";
 import { plainWording, toChatMessages, toChatToolChoice, toChatTools } from "./chat/messages.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest } from "./engine.ts";

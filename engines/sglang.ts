@@ -4,7 +4,7 @@
  * the pairs. Wire facts: SGLang 0.5.23, see ARCHITECTURE.md, "What an engine must give".
  */
 import { z } from "zod";
-import type { Message, Prompt, Tool } from "../schema/message.ts";
+import type { Message, Prompt, Tool } from "../base/schema/message.ts";
 import { isMeasured } from "./chat/alignment.ts";
 import { firstFacts } from "./chat/first-facts.ts";
 import { logprobKind } from "./chat/logprob-kind.ts";

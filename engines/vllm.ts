@@ -5,11 +5,11 @@
  */
 
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../errors.ts";
-import type { Message, Prompt, Sampling } from "../schema/message.ts";
-import { readJson } from "../schema/read-json.ts";
-import { IdText } from "../tokens/id-text.ts";
-import { SseDecoder, type TakeFrame } from "../wire/sse.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import type { Message, Prompt, Sampling } from "../base/schema/message.ts";
+import { readJson } from "../base/schema/read-json.ts";
+import { IdText } from "../base/tokens/id-text.ts";
+import { SseDecoder, type TakeFrame } from "../base/wire/sse.ts";
 import { cutOffArguments } from "./chat/cut-off-call.ts";
 import { firstFacts } from "./chat/first-facts.ts";
 import { logprobKind } from "./chat/logprob-kind.ts";

@@ -4,8 +4,8 @@
  * there without ids. Sub-agents are embedded documents.
  */
 import { z } from "zod";
+import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 import { standingOf } from "../reconstruct/index.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, type ExportOptions, type ExportReport } from "./exporter.ts";
 import { toolsOf } from "./rows/row-calls.ts";
 import { rowsOf } from "./rows/rows.ts";

@@ -1,5 +1,5 @@
-/** Canonical JSONL: one trajectory a line, the whole record as `schema/trajectory.ts` says it. */
-import { AlidadeError } from "../errors.ts";
+/** Canonical JSONL: one trajectory a line, the whole record as `base/schema/trajectory.ts` says it. */
+import { AlidadeError } from "../base/errors.ts";
 import { judgedNodes } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 

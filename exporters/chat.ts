@@ -3,9 +3,9 @@
  * that the policy sampled has `weight` 1 in exactly one row, even if several rows repeat it.
  */
 import { z } from "zod";
+import type { UntrainedReason } from "../base/schema/reasons/untrained.ts";
+import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 import { underRules, whyTurnUntrained } from "../reconstruct/index.ts";
-import type { UntrainedReason } from "../schema/reasons/untrained.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { isGoodEnough, minReward } from "./rows/min-reward.ts";
 import { type RowMessage, toChatMessages, toChatTool } from "./shapes/chat-messages.ts";

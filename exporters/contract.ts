@@ -1,9 +1,9 @@
 /** What holds for every exporter, over trajectories of a run or over none: `alidade plugin check` runs it. */
 import assert from "node:assert/strict";
 import { Writable } from "node:stream";
-import type { ContractCheck } from "../host/plug-ins.ts";
-import { readJson } from "../schema/read-json.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
+import type { ContractCheck } from "../base/host/plug-ins.ts";
+import { readJson } from "../base/schema/read-json.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { Exporter, ExportReport } from "./exporter.ts";
 import { exportTrajectories } from "./index.ts";
 

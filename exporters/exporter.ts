@@ -4,7 +4,7 @@
  * expect, `scored-rows.ts` and `positional.ts` keep the places of rollouts in their groups, and `source.ts` reads trajectories one by one or by whole groups, never holding more than one of them in memory.
  */
 import { z } from "zod";
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../base/errors.ts";
 import type { SelectOptions } from "../reconstruct/index.ts";
 import type { TrajectorySource } from "./source/source.ts";
 

@@ -2,8 +2,9 @@
  * Harbor: what a trial's result says of the agent and the verifier, one rollout a line; the tokens are in
  * `rollout_details`, one for each branch, the main agent's first.
  */
+
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { type FlatRow, underRules } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { rowsOf } from "./rows/rows.ts";
 import { trainedRuns } from "./rows/trained-runs.ts";

@@ -2,10 +2,10 @@
 import { tmpdir } from "node:os";
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { AlidadeError } from "../errors.ts";
-import { registryOf } from "../host/plug-ins.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { registryOf } from "../base/host/plug-ins.ts";
+import type { Attempt, Trajectory } from "../base/schema/trajectory.ts";
 import { defaultSelectOptions, selectionNamed } from "../reconstruct/index.ts";
-import type { Attempt, Trajectory } from "../schema/trajectory.ts";
 import { agentLightning } from "./agent-lightning.ts";
 import { areal } from "./areal.ts";
 import { atif } from "./atif.ts";

@@ -3,9 +3,9 @@
  * that a call sampled carries the call's tokens. NeMo RL reads everything between as input.
  */
 import { z } from "zod";
+import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
+import { outputMessage, type ResponseItem, responseItems, responseTool, withItemIds } from "../base/wire/response-items.ts";
 import type { FlatRow } from "../reconstruct/index.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { outputMessage, type ResponseItem, responseItems, responseTool, withItemIds } from "../wire/response-items.ts";
 import { defineExporter } from "./exporter.ts";
 import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";

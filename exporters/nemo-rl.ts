@@ -1,7 +1,7 @@
 /** NeMo RL: one `DatumSpec` a line, its message log in token ids; `alidade.loaders.nemo_rl` makes the tensors. */
 import { z } from "zod";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { FlatRow } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { firstPromptOf } from "./shapes/common-prompt.ts";
 import { nemoTurns } from "./shapes/nemo-turns.ts";

@@ -3,8 +3,8 @@
  * one row a rollout and finds groups by position, so groups are written whole, one after the other.
  */
 import { z } from "zod";
+import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 import { fullLength } from "../reconstruct/index.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { callsOfRow, inputOf } from "./rows/row-calls.ts";
 import { runsOf } from "./rows/trained-runs.ts";

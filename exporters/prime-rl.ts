@@ -1,7 +1,7 @@
 /** prime-rl: one `TrainingSample` a line, its fields by name; all arrays are as long as the row. */
 import { z } from "zod";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { type FlatRow, fullLength, perToken } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, type ExportOptions } from "./exporter.ts";
 import { advantageOption, rowsWithAdvantage } from "./rows/advantages.ts";
 import { trainedCalls } from "./rows/row-calls.ts";

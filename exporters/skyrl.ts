@@ -2,8 +2,9 @@
  * SkyRL: one row of a `GeneratorOutput` a line, under the names of its columns and with what they hold for one row. A rollout of
  * several rows is step-wise: they stand together, and only the last one has `is_last_step` and the reward.
  */
+
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { responseOnly } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { callsOfRow } from "./rows/row-calls.ts";

@@ -1,7 +1,7 @@
 /** TRL's asynchronous GRPO: one `RolloutSample` a line, with the advantage that its queue wants ready. */
 import { z } from "zod";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { type FlatRow, fullLength } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { advantageOption, rowsWithAdvantage } from "./rows/advantages.ts";
 import { numberIds } from "./rows/numbering.ts";

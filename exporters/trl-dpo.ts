@@ -3,10 +3,10 @@
  * its loss, so that a whole rollout, tool results and all, is nothing that it could be given.
  */
 
+import { parseArguments } from "../base/schema/arguments.ts";
+import type { GroupReason } from "../base/schema/reasons/left-out.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { TokenPaths } from "../reconstruct/index.ts";
-import { parseArguments } from "../schema/arguments.ts";
-import type { GroupReason } from "../schema/reasons/left-out.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { inputOf } from "./rows/row-calls.ts";
 import { type RowMessage, toChatMessages } from "./shapes/chat-messages.ts";

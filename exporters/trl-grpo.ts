@@ -1,7 +1,7 @@
 /** TRL's GRPOTrainer: what `rollout_func` returns, one completion a line, the completions of a prompt together. */
 import { z } from "zod";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { type FlatRow, responseOnly } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { callsOfRow, inputOf } from "./rows/row-calls.ts";
 import { toChatMessages } from "./shapes/chat-messages.ts";

@@ -3,10 +3,11 @@
  * turn: verifiers shares a prefix between branches by message, our tree by token, and only the second is always true.
  * What a row does not train has a mask of false in it, so that each sampled token is trained in one branch.
  */
+
+import type { Message, Tool, Usage } from "../base/schema/message.ts";
+import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
+import { schemaAsWritten } from "../base/wire/tool-schema.ts";
 import { type FlatRow, turnsOf } from "../reconstruct/index.ts";
-import type { Message, Tool, Usage } from "../schema/message.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
-import { schemaAsWritten } from "../wire/tool-schema.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";

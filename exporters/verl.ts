@@ -4,8 +4,8 @@
  */
 
 import { z } from "zod";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { responseOnly } from "../reconstruct/index.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { defineExporter } from "./exporter.ts";
 import { aggregation } from "./rows/aggregation.ts";
 import { numberSessions } from "./rows/numbering.ts";

@@ -1,6 +1,6 @@
 /** What an agent answered in words: what is graded where a task leaves no files behind. */
-import { textOf } from "../schema/message.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
+import { textOf } from "../base/schema/message.ts";
+import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 
 /** Text of the main agent's last turn that reached its harness: empty where that has none, null where there is no such turn. */
 export function answerOf(trajectory: Trajectory): string | null {

@@ -4,11 +4,11 @@
  * by what judges it, so a work has nothing to find, to change or to forge.
  */
 import { z } from "zod";
-import { AlidadeError } from "../errors.ts";
-import { readFolder } from "../files/file-tree.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { readFolder } from "../base/files/file-tree.ts";
+import type { Limits } from "../base/schema/task.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
-import type { Limits } from "../schema/task.ts";
 import type { Clock } from "./fault/clock.ts";
 import { withHungParts } from "./fault/hung-part.ts";
 import type { ExpectedText, GradeContext, Grader } from "./grader.ts";

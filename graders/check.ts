@@ -3,11 +3,11 @@
  * time, on exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded
  * afresh). `admission/` has what `alidade check` asks beside that.
  */
-import { temporaryLayers } from "../files/layer.ts";
+import { temporaryLayers } from "../base/files/layer.ts";
+import type { Verdict } from "../base/schema/rollout.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { NetworkRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
-import type { Verdict } from "../schema/rollout.ts";
-import type { Task } from "../schema/task.ts";
 import { knownSolution, solvedAt } from "./admission/known-solution.ts";
 import { takenWork } from "./admission/taken-work.ts";
 import { freshSandbox, grade } from "./grade.ts";

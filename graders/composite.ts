@@ -3,8 +3,8 @@
  * without one, with the part's reason; a gate that does not hold makes it 0, and no part after it is graded.
  */
 import { z } from "zod";
-import type { Verdict } from "../schema/rollout.ts";
-import { GraderSpec } from "../schema/task.ts";
+import type { Verdict } from "../base/schema/rollout.ts";
+import { GraderSpec } from "../base/schema/task.ts";
 import type { Grader } from "./grader.ts";
 import { weakestIsolation, weakestTier } from "./weakest-tier.ts";
 

@@ -1,8 +1,8 @@
 /** What holds for every grader: `alidade plugin check` and the contract tests run it. `alidade check --grader` grades with it. */
 import assert from "node:assert/strict";
-import type { ContractCheck } from "../host/plug-ins.ts";
-import { Verdict } from "../schema/rollout.ts";
-import { type GraderSpec, Task } from "../schema/task.ts";
+import type { ContractCheck } from "../base/host/plug-ins.ts";
+import { Verdict } from "../base/schema/rollout.ts";
+import { type GraderSpec, Task } from "../base/schema/task.ts";
 import { grade } from "./grade.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 

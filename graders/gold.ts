@@ -1,12 +1,12 @@
 /** The known solution of a task, as a work. */
-import { applyPatch } from "../files/apply-patch.ts";
-import { overlay, readFolder } from "../files/file-tree.ts";
-import { changesBetween, keepLayer, type WorkLayer } from "../files/layer.ts";
-import { patchedPaths } from "../files/parse-patch.ts";
+import { applyPatch } from "../base/files/apply-patch.ts";
+import { overlay, readFolder } from "../base/files/file-tree.ts";
+import { changesBetween, keepLayer, type WorkLayer } from "../base/files/layer.ts";
+import { patchedPaths } from "../base/files/parse-patch.ts";
+import type { GoldScript, Task } from "../base/schema/task.ts";
 import { type NetworkRules, openNetwork } from "../sandboxes/network/open-network.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
-import type { GoldScript, Task } from "../schema/task.ts";
 import { filesAt } from "./hidden-tests.ts";
 import { takeWork } from "./work.ts";
 

@@ -1,16 +1,16 @@
 /** The one way from work to verdict, for rollouts and for `alidade check`. */
-import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
-import { readFolder, type TreeFile } from "../files/file-tree.ts";
-import type { WorkLayer } from "../files/layer.ts";
-import { Deadline } from "../host/deadline.ts";
-import { untilAborted } from "../host/until-aborted.ts";
+import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../base/errors.ts";
+import { readFolder, type TreeFile } from "../base/files/file-tree.ts";
+import type { WorkLayer } from "../base/files/layer.ts";
+import { Deadline } from "../base/host/deadline.ts";
+import { untilAborted } from "../base/host/until-aborted.ts";
+import type { Verdict } from "../base/schema/rollout.ts";
+import type { Limits, Task } from "../base/schema/task.ts";
 import { NetworkLog } from "../sandboxes/network/network-log.ts";
 import { type NetworkRules, openNetwork, plainRules } from "../sandboxes/network/open-network.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
 import { setUp } from "../sandboxes/set-up.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
-import type { Verdict } from "../schema/rollout.ts";
-import type { Limits, Task } from "../schema/task.ts";
 import { wholeSeconds } from "./fault/clock.ts";
 import { provenHungParts } from "./fault/hung-part.ts";
 import { faultOfTools, lacksTools, unavailable } from "./fault/missing-tools.ts";

@@ -5,12 +5,12 @@
  */
 import { posix } from "node:path";
 import { z } from "zod";
-import { AlidadeError, asAlidadeError } from "../errors.ts";
-import { overlay, readFolder, type TreeFile } from "../files/file-tree.ts";
+import { AlidadeError, asAlidadeError } from "../base/errors.ts";
+import { overlay, readFolder, type TreeFile } from "../base/files/file-tree.ts";
+import type { Verdict } from "../base/schema/rollout.ts";
+import { Environment, type Task } from "../base/schema/task.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
-import type { Verdict } from "../schema/rollout.ts";
-import { Environment, type Task } from "../schema/task.ts";
 import { commandClock } from "./fault/clock.ts";
 import type { GradeContext, Grader, GradingSandbox } from "./grader.ts";
 import { collectArtifacts } from "./harbor/artifacts.ts";

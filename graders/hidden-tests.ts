@@ -1,8 +1,8 @@
 /** The tests that a work is graded by: files of a folder of the host, those that a patch makes of the delivered ones, and delivered ones that stay. */
-import { AlidadeError } from "../errors.ts";
-import { applyPatch } from "../files/apply-patch.ts";
-import { matchesAny, overlay, readFolder, type TreeFile } from "../files/file-tree.ts";
-import { patchedPaths } from "../files/parse-patch.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { applyPatch } from "../base/files/apply-patch.ts";
+import { matchesAny, overlay, readFolder, type TreeFile } from "../base/files/file-tree.ts";
+import { patchedPaths } from "../base/files/parse-patch.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 
 type HiddenTestsSpec = { tests: string | null; test_patch?: string | undefined; test_files?: string[] | undefined };

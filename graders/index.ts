@@ -1,8 +1,8 @@
 /** The graders; a new one is a file here and a line below. */
 
-import { namedIn, registryOf } from "../host/plug-ins.ts";
+import { namedIn, registryOf } from "../base/host/plug-ins.ts";
+import type { Environment, GraderSpec, Task } from "../base/schema/task.ts";
 import { withServices } from "../sandboxes/task-spec.ts";
-import type { Environment, GraderSpec, Task } from "../schema/task.ts";
 import { answer } from "./answer.ts";
 import { cases } from "./cases.ts";
 import { composite } from "./composite.ts";

@@ -4,8 +4,8 @@
  * as a gate rather than alone.
  */
 import { z } from "zod";
-import { AlidadeError } from "../errors.ts";
-import type { Verdict } from "../schema/rollout.ts";
+import { AlidadeError } from "../base/errors.ts";
+import type { Verdict } from "../base/schema/rollout.ts";
 import type { GradeContext, Grader, GraderSampler } from "./grader.ts";
 import { evidenceFor, sights } from "./judge/evidence.ts";
 import { partedLines } from "./judge/fence.ts";

@@ -1,8 +1,8 @@
 /** Refuses a task whose verdicts would be worth less than a run asks for, before anything is sampled. */
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { Tier } from "../base/schema/rollout.ts";
+import type { GraderSpec, Task } from "../base/schema/task.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
-import { Tier } from "../schema/rollout.ts";
-import type { GraderSpec, Task } from "../schema/task.ts";
 import type { Grader } from "./grader.ts";
 import { graderOf, specOfGrader } from "./index.ts";
 

@@ -3,7 +3,7 @@
  * (`grader_servers`), because a task file is a stranger's and the question holds the work.
  */
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../errors.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { alidadeForm } from "./remote/alidade-form.ts";
 import { askServer, shown } from "./remote/ask-server.ts";

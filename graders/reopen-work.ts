@@ -1,7 +1,7 @@
 /** A kept work as it was when it was taken out: with what became of each path, which its tarball does not tell. */
 import { posix } from "node:path";
-import { AlidadeError } from "../errors.ts";
-import { type Change, openLayer, type WorkLayer } from "../files/layer.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { type Change, openLayer, type WorkLayer } from "../base/files/layer.ts";
 import { argumentBatches } from "../sandboxes/argument-batches.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 

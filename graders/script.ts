@@ -3,13 +3,13 @@
  * the agent answered last, and prints `{"reward": 0.5, "components": {…}}` as its last line.
  */
 import { z } from "zod";
-import { messageOf } from "../errors.ts";
-import { readFolder } from "../files/file-tree.ts";
+import { messageOf } from "../base/errors.ts";
+import { readFolder } from "../base/files/file-tree.ts";
+import { readJson } from "../base/schema/read-json.ts";
+import type { Verdict } from "../base/schema/rollout.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
-import { readJson } from "../schema/read-json.ts";
-import type { Verdict } from "../schema/rollout.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { answerOf } from "./answer-of.ts";
 import { commandClock } from "./fault/clock.ts";
 import type { Grader } from "./grader.ts";

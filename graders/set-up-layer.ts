@@ -2,10 +2,10 @@
  * What a task's set-up left in its sandbox, kept once and put into every sandbox that grades: the agent's work is what
  * changed since, and it is graded on the very files that it was done on.
  */
-import type { TreeFile } from "../files/file-tree.ts";
-import { keepLayer, readLayer, type WorkLayer } from "../files/layer.ts";
+import type { TreeFile } from "../base/files/file-tree.ts";
+import { keepLayer, readLayer, type WorkLayer } from "../base/files/layer.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
-import type { Task } from "../schema/task.ts";
 import { deliveredPaths, removePaths, whereThereIsSpace } from "./work.ts";
 
 /** Everywhere that a set-up can write, its memory file systems too. */

@@ -5,11 +5,11 @@
 import { posix } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../errors.ts";
-import { matchesAny } from "../files/file-tree.ts";
-import { type Change, readLayer, type WorkLayer } from "../files/layer.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import { matchesAny } from "../base/files/file-tree.ts";
+import { type Change, readLayer, type WorkLayer } from "../base/files/layer.ts";
+import { readJson } from "../base/schema/read-json.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
-import { readJson } from "../schema/read-json.ts";
 import { queryRows } from "./bounded/query-rows.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import {

@@ -4,9 +4,9 @@
  * one that nothing was measured of leaves the whole without a reward.
  */
 import { z } from "zod";
-import { asAlidadeError } from "../errors.ts";
-import type { Verdict } from "../schema/rollout.ts";
-import type { Task } from "../schema/task.ts";
+import { asAlidadeError } from "../base/errors.ts";
+import type { Verdict } from "../base/schema/rollout.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { Grader } from "./grader.ts";
 import { chosenReward } from "./harbor/reward-rule.ts";
 import { HarborSpec } from "./harbor.ts";

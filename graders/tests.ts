@@ -10,13 +10,13 @@
 import { randomBytes } from "node:crypto";
 import { posix } from "node:path";
 import { z } from "zod";
-import { AlidadeError } from "../errors.ts";
-import type { TreeFile } from "../files/file-tree.ts";
-import { hashTree, isBelow } from "../files/file-tree.ts";
+import { AlidadeError } from "../base/errors.ts";
+import type { TreeFile } from "../base/files/file-tree.ts";
+import { hashTree, isBelow } from "../base/files/file-tree.ts";
+import type { Tier, Verdict } from "../base/schema/rollout.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
-import type { Tier, Verdict } from "../schema/rollout.ts";
-import type { Task } from "../schema/task.ts";
 import { handedOver, reportFolder, runTests } from "./by-tests/run-tests.ts";
 import { whatRemains } from "./by-tests/what-remains.ts";
 import { commandClock } from "./fault/clock.ts";

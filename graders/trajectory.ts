@@ -3,12 +3,12 @@
  * call, their order, budgets and loops.
  */
 import { z } from "zod";
-import { AlidadeError } from "../errors.ts";
-import { matchesAny } from "../files/file-tree.ts";
-import type { ToolCallPart } from "../schema/message.ts";
-import { readJson } from "../schema/read-json.ts";
-import { workClasses } from "../schema/session-spec.ts";
-import type { CallRecord, Trajectory } from "../schema/trajectory.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { matchesAny } from "../base/files/file-tree.ts";
+import type { ToolCallPart } from "../base/schema/message.ts";
+import { readJson } from "../base/schema/read-json.ts";
+import { workClasses } from "../base/schema/session-spec.ts";
+import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 import type { Grader } from "./grader.ts";
 import { Condition, hold, holdAtAnyLength, valueAt } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";

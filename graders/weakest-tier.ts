@@ -1,4 +1,4 @@
-import { Tier, Verdict } from "../schema/rollout.ts";
+import { Tier, Verdict } from "../base/schema/rollout.ts";
 
 /** The weakest of several tiers; null where one is unknown. */
 export function weakestTier<T extends Tier | null>(tiers: readonly T[]): T | null {

@@ -2,13 +2,13 @@
  * What an agent left behind, against what it was given: a layer that was read from outside. Nothing of the agent's runs
  * here, and its `.git`, attributes and ignore lists have no say.
  */
-import { AlidadeError } from "../errors.ts";
-import { foldersAbove, isBelow, isInside, matchesAny, type TreeFile } from "../files/file-tree.ts";
-import { keepLayer, type LayerBase, type LayerEntry, readLayer, type WorkLayer } from "../files/layer.ts";
-import { workBounds } from "../files/layer-bounds.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { foldersAbove, isBelow, isInside, matchesAny, type TreeFile } from "../base/files/file-tree.ts";
+import { keepLayer, type LayerBase, type LayerEntry, readLayer, type WorkLayer } from "../base/files/layer.ts";
+import { workBounds } from "../base/files/layer-bounds.ts";
+import type { Task } from "../base/schema/task.ts";
 import { argumentBatches } from "../sandboxes/argument-batches.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
-import type { Task } from "../schema/task.ts";
 
 /**
  * Kept with the work and never graded with: Python runs these in the place of the sources beside them, the hidden tests'

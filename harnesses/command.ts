@@ -1,7 +1,7 @@
 /** One's own command line as a harness: nothing is installed, and every API shape's variables point at the proxy. */
 import { existsSync } from "node:fs";
 import { isAbsolute, join, normalize } from "node:path";
-import type { RequestClass } from "../schema/session-spec.ts";
+import type { RequestClass } from "../base/schema/session-spec.ts";
 import type { Harness, HarnessContext, OwnFiles } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";

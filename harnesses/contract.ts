@@ -1,7 +1,7 @@
 /** What holds for every harness, built in or a user's own: `alidade plugin check` and the contract tests run it. */
 import assert from "node:assert/strict";
 import { isAbsolute, normalize } from "node:path";
-import type { ContractCheck } from "../host/plug-ins.ts";
+import type { ContractCheck } from "../base/host/plug-ins.ts";
 import type { Harness, HarnessContext, HarnessLaunch } from "./harness.ts";
 
 /** What a harness is started with when it is tried: words and marks that a shell or a config file could take apart. */

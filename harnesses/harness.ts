@@ -2,7 +2,7 @@
  * An agent harness: an unmodified CLI that we install, configure and start, and nothing else. A new one is a file here
  * and a line in index.ts.
  */
-import type { RequestClass } from "../schema/session-spec.ts";
+import type { RequestClass } from "../base/schema/session-spec.ts";
 import type { Setting, SettingContext } from "./settings.ts";
 
 /** The platform of a pack: Docker needs `linux-…` on any host, the process sandbox the host's own. */

@@ -1,5 +1,5 @@
 /** The harnesses that Alidade installs and starts. A new one is a file and a line here. */
-import { registryOf } from "../host/plug-ins.ts";
+import { registryOf } from "../base/host/plug-ins.ts";
 import { claudeCode } from "./claude-code.ts";
 import { codex } from "./codex.ts";
 import { geminiCli } from "./gemini-cli.ts";

@@ -1,4 +1,4 @@
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../base/errors.ts";
 
 /** Linux takes at most 128 KiB in one argument of a command (MAX_ARG_STRLEN); a little is left for the terminator. */
 const longestArgument = 128 * 1024 - 64;

@@ -1,5 +1,5 @@
 /** The last line that passes `wanted` and is a JSON object; null where there is none. Broken lines are passed over. */
-import { readJson } from "../schema/read-json.ts";
+import { readJson } from "../base/schema/read-json.ts";
 export function lastJsonLine(text: string, wanted: (line: string) => boolean): Record<string, unknown> | null {
   let end = text.length;
   while (end > 0) {

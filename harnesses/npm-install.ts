@@ -3,9 +3,9 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { basename, delimiter, dirname, join } from "node:path";
-import { AlidadeError } from "../errors.ts";
-import { BoundedOutput } from "../host/bounded-output.ts";
-import { readJson } from "../schema/read-json.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { BoundedOutput } from "../base/host/bounded-output.ts";
+import { readJson } from "../base/schema/read-json.ts";
 import type { PackPlatform } from "./harness.ts";
 
 /** npm's own words that are kept for the error: its last lines say what went wrong. */

@@ -1,4 +1,4 @@
-import { dialects } from "../dialects/index.ts";
+import { dialects } from "../proxy/dialects/index.ts";
 
 /**
  * The variables by which programs find an LLM, of every API shape at once: what `alidade record` gives to any command,

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { encodeSse } from "../wire/sse.ts";
+import { encodeSse } from "../base/wire/sse.ts";
 import { WireError } from "./wire-error.ts";
 
 /** A context of a million tokens is about 4 MB of text; a larger body is no prompt. */

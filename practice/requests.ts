@@ -3,7 +3,7 @@
  * the answer and is not supported is refused, because ignoring it would be a wrong answer.
  */
 import { z } from "zod";
-import { readJson } from "../schema/read-json.ts";
+import { readJson } from "../base/schema/read-json.ts";
 import type { SamplingParameters } from "./sampler.ts";
 import { ChatMessage, ChatTool } from "./template.ts";
 import { vocabularySize } from "./vocabulary.ts";

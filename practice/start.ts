@@ -10,9 +10,9 @@ import { extname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../errors.ts";
-import { BoundedOutput } from "../host/bounded-output.ts";
-import { readJson } from "../schema/read-json.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import { BoundedOutput } from "../base/host/bounded-output.ts";
+import { readJson } from "../base/schema/read-json.ts";
 
 /** It takes a fraction of a second; a machine that needs longer than this is not going to run it. */
 const startLimitMs = 30_000;

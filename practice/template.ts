@@ -4,7 +4,7 @@
  * the first of them, or in one of their own.
  */
 import { z } from "zod";
-import { readJson } from "../schema/read-json.ts";
+import { readJson } from "../base/schema/read-json.ts";
 import { WireError } from "./wire-error.ts";
 
 const Part = z.looseObject({ type: z.string(), text: z.string().optional() });

@@ -1,6 +1,6 @@
 /** One Hermes tool call: the JSON between `<tool_call>` and `</tool_call>`. */
 import { z } from "zod";
-import { tryJson } from "../schema/read-json.ts";
+import { tryJson } from "../base/schema/read-json.ts";
 
 const Call = z.looseObject({ name: z.string().min(1), arguments: z.unknown() });
 

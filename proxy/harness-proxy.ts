@@ -5,21 +5,21 @@
  *     const { session, key } = await proxy.openSession({ purpose: "train" });
  *     // OPENAI_BASE_URL=`${proxy.url}/v1`, OPENAI_API_KEY=key
  */
-import { dialects } from "../dialects/index.ts";
+
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import type { Policy } from "../base/schema/policy.ts";
+import type { RewardComponent } from "../base/schema/reward-component.ts";
+import type { NewSession } from "../base/schema/session-spec.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
+import type { Watcher } from "../base/schema/watcher.ts";
+import type { Network } from "../base/wire/network.ts";
+import type { MetricFamily } from "../base/wire/prometheus-text.ts";
 import type { Engine, EngineFacts } from "../engines/index.ts";
-import { AlidadeError, messageOf } from "../errors.ts";
 import { reconstruct, type TrajectoryFacts } from "../reconstruct/index.ts";
-import type { Policy } from "../schema/policy.ts";
-import type { RewardComponent } from "../schema/reward-component.ts";
-import type { NewSession } from "../schema/session-spec.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
-import type { Watcher } from "../schema/watcher.ts";
-import type { Store } from "../store/index.ts";
-import type { Network } from "../wire/network.ts";
-import type { MetricFamily } from "../wire/prometheus-text.ts";
 import { Continuity } from "./continuity/continuity.ts";
 import { ControlListener } from "./control/control-listener.ts";
 import type { Controlled } from "./control/controlled.ts";
+import { dialects } from "./dialects/index.ts";
 import { Bounds } from "./http/bounds.ts";
 import { type ClientTimeouts, HarnessListener } from "./http/harness-listener.ts";
 import type { TlsPair } from "./http/tls-files.ts";
@@ -33,6 +33,7 @@ import { assertDialects } from "./sandboxed/own-dialects.ts";
 import type { AttemptCounting } from "./session/rollout-attempts.ts";
 import type { Session } from "./session/session.ts";
 import { type OnError, Sessions } from "./session/sessions.ts";
+import type { Store } from "./store/index.ts";
 
 export type ProxyOptions = {
   /** The one engine, under its kind's name; or several under names of their own. None: they come over the control listener. */

@@ -5,9 +5,9 @@
  * (a grammar's mask, processed logprobs at another temperature), or behind a picture, whose ids are place holders, is
  * reported as not comparable and never as passed.
  */
-import { isBent, type Sampling } from "../schema/message.ts";
-import type { CallRecord, Trajectory, TreeNode } from "../schema/trajectory.ts";
-import { isLogprob } from "../tokens/alignment.ts";
+import { isBent, type Sampling } from "../base/schema/message.ts";
+import type { CallRecord, Trajectory, TreeNode } from "../base/schema/trajectory.ts";
+import { isLogprob } from "../base/tokens/alignment.ts";
 import { imagesOf } from "./rows/images-of.ts";
 import { TokenPaths } from "./tree/token-paths.ts";
 

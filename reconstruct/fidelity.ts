@@ -1,8 +1,8 @@
 /** The fidelity report: what was sampled, what of it is trained and why not the rest, and where contexts part. */
 
 import type { z } from "zod";
-import { hashOf } from "../schema/ids.ts";
-import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../schema/trajectory.ts";
+import { hashOf } from "../base/schema/ids.ts";
+import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../base/schema/trajectory.ts";
 import { countBy } from "./count-by.ts";
 import type { CallHistory } from "./log/call-history.ts";
 import type { Lost } from "./log/damage.ts";

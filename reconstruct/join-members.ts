@@ -4,10 +4,10 @@
  * and its sub-agents `member/agent`; ids of nodes, messages and traces get the same beginning, ids of calls stay.
  */
 import { hash } from "node:crypto";
-import { hashOf } from "../schema/ids.ts";
-import type { RewardComponent } from "../schema/reward-component.ts";
-import { isNeverTrained } from "../schema/session-spec.ts";
-import type { CallRecord, Fidelity, Trajectory } from "../schema/trajectory.ts";
+import { hashOf } from "../base/schema/ids.ts";
+import type { RewardComponent } from "../base/schema/reward-component.ts";
+import { isNeverTrained } from "../base/schema/session-spec.ts";
+import type { CallRecord, Fidelity, Trajectory } from "../base/schema/trajectory.ts";
 import { countFidelity, rowInflation } from "./fidelity.ts";
 import { addOmitted } from "./omitted.ts";
 

@@ -1,6 +1,6 @@
 /** What of its calls' requests no model got, by name: counted in every report, and said by one sentence. */
-import type { CallBegun } from "../schema/session-log.ts";
-import type { CallRecord } from "../schema/trajectory.ts";
+import type { CallBegun } from "../base/schema/session-log.ts";
+import type { CallRecord } from "../base/schema/trajectory.ts";
 
 /** A session has a handful; a hostile one has other names in each call. */
 const mostNames = 100;

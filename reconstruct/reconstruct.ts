@@ -5,10 +5,10 @@
 
 import { createHash } from "node:crypto";
 import type { z } from "zod";
-import type { RewardComponent } from "../schema/reward-component.ts";
-import type { LogLine } from "../schema/session-log.ts";
-import type { CallOutcome } from "../schema/trajectory.ts";
-import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion } from "../schema/trajectory.ts";
+import type { RewardComponent } from "../base/schema/reward-component.ts";
+import type { LogLine } from "../base/schema/session-log.ts";
+import type { CallOutcome } from "../base/schema/trajectory.ts";
+import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion } from "../base/schema/trajectory.ts";
 import { measureFidelity } from "./fidelity.ts";
 import type { CallHistory } from "./log/call-history.ts";
 import { type Conversations, layOut } from "./log/conversations.ts";

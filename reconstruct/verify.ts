@@ -3,8 +3,8 @@
  * trainable tokens: the path before its sample is the recorded prompt, its ids and logprobs are the recorded ones, and no
  * other call claims the same exchange. Any other trainable token is a mismatch.
  */
-import type { Trajectory, TreeNode } from "../schema/trajectory.ts";
-import { commonPrefix } from "../tokens/prefix.ts";
+import type { Trajectory, TreeNode } from "../base/schema/trajectory.ts";
+import { commonPrefix } from "../base/tokens/prefix.ts";
 import type { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 import { recordedReasonOf } from "./trained/why-untrained.ts";
 import { TokenPaths } from "./tree/token-paths.ts";

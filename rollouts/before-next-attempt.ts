@@ -3,7 +3,7 @@
  * is away while it loads its weights, and all rollouts would spend all attempts on it. No slot is held meanwhile.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ErrorCode } from "../errors.ts";
+import type { ErrorCode } from "../base/errors.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 

@@ -3,10 +3,10 @@
  * add up to more than there is, one hostile agent takes its siblings' memory. So the sum is held against the machine
  * before a run begins. What the user did not choose is lowered until it fits; what does not fit then is refused.
  */
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../base/errors.ts";
+import type { Task } from "../base/schema/task.ts";
 import { gradeLimits } from "../graders/grade.ts";
 import type { Room, SandboxBackend } from "../sandboxes/sandbox.ts";
-import type { Task } from "../schema/task.ts";
 import { acceptedTasks } from "./accepted/accepted-tasks.ts";
 import type { Concurrency } from "./slots.ts";
 

@@ -1,8 +1,8 @@
 /** A folder of records has one owner process at a time: two would cut each other's lines. */
 import { join } from "node:path";
-import { AlidadeError } from "../errors.ts";
-import { lockFile } from "../host/lock-file.ts";
-import { makePrivateFolder, toStoreError } from "../store/index.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { lockFile } from "../base/host/lock-file.ts";
+import { makePrivateFolder, toStoreError } from "../proxy/store/index.ts";
 
 /**
  * Makes the folder and locks it until the scope ends; the lock of a dead process is taken over. Throws `config_invalid`

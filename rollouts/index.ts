@@ -2,12 +2,6 @@ export { admitTasks, knownChecks, type TaskCheck } from "./accepted/admit-tasks.
 export { admittedTasks, assertAdmitted, assertContainers } from "./accepted/admitted-tasks.ts";
 export { prepareTasks } from "./accepted/prepare-tasks.ts";
 export { type AttemptEnd, type AttemptTally, described, type Tally, tallyOf } from "./attempt-tally.ts";
-export { attemptFigures } from "./figures/attempt-figures.ts";
-export { type Evaluation, EvaluationTally, KeptEvaluation } from "./figures/evaluation-tally.ts";
-export { type Interval, shareInterval } from "./figures/intervals.ts";
-export { type Figure, type StepFigures, stepFigures } from "./figures/step-figures.ts";
-export { KeptSteps, newestOf, StepTallies } from "./figures/step-tallies.ts";
-export { passReward, type ResultTally, type TalliedRow } from "./figures/tally.ts";
 export { fitMachine, oneAtATime, tasksThatFit } from "./fit-machine.ts";
 export { lockFolder } from "./folder-lock.ts";
 export type { RolloutPlan } from "./rollout-plan.ts";

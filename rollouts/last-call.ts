@@ -12,9 +12,9 @@
  * | `cancelled`, `internal`, any other of ours | not asked | `call_failed` |
  * | what the policy or the request was refused for | not asked | no failure of a call |
  */
-import { type ErrorCode, errorCodes } from "../errors.ts";
+import { type ErrorCode, errorCodes } from "../base/errors.ts";
+import type { ErrorRecord } from "../base/schema/session-log.ts";
 import type { EngineState, HarnessProxy, Session } from "../proxy/index.ts";
-import type { ErrorRecord } from "../schema/session-log.ts";
 
 /** What the engine says, or what its connection comes to: a request may have brought it about. */
 const engineCodes: ReadonlySet<string> = new Set<ErrorCode>(["engine_error", "engine_aborted", "engine_misaligned", "engine_unreachable"]);

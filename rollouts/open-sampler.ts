@@ -1,4 +1,4 @@
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../base/errors.ts";
 import type { GraderSampler, OpenSampler } from "../graders/grader.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 

@@ -1,21 +1,21 @@
 /** INIT: a sandbox with the task in it, a session of its own, and the door between them. */
-import { AlidadeError, messageOf } from "../errors.ts";
-import type { TreeFile } from "../files/file-tree.ts";
-import type { WorkLayer } from "../files/layer.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import type { TreeFile } from "../base/files/file-tree.ts";
+import type { WorkLayer } from "../base/files/layer.ts";
+import { Deadline } from "../base/host/deadline.ts";
+import { untilAborted } from "../base/host/until-aborted.ts";
+import type { NewSession } from "../base/schema/session-spec.ts";
 import { deliveredFiles } from "../graders/grade.ts";
 import { keepSetUp } from "../graders/set-up-layer.ts";
 import type { Harness, HarnessLaunch } from "../harnesses/harness.ts";
 import { ensureOwnPack } from "../harnesses/own-pack.ts";
 import { containerPlatform, ensurePack, hostPlatform, type Pack } from "../harnesses/pack.ts";
-import { Deadline } from "../host/deadline.ts";
-import { untilAborted } from "../host/until-aborted.ts";
 import type { Session } from "../proxy/index.ts";
 import { type NetworkRules, type OpenNetwork, openNetwork } from "../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
 import { beginStep, conceal, setUp } from "../sandboxes/set-up.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
-import type { NewSession } from "../schema/session-spec.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 

@@ -1,7 +1,7 @@
 /** Removes what dead processes left on this machine, and images over their budget: when a run begins, and again and again. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../errors.ts";
-import type { ReapOptions } from "../host/reap.ts";
+import { messageOf } from "../base/errors.ts";
+import type { ReapOptions } from "../base/host/reap.ts";
 import type { RunSetup } from "./run-setup.ts";
 
 type Reaping = Pick<RunSetup, "backend" | "onProgress" | "disk">;

@@ -3,22 +3,22 @@
  * new verdict is a new revision of the rollout's record; the last one counts.
  */
 import { join } from "node:path";
-import { asAlidadeError } from "../errors.ts";
-import { openLayer } from "../files/layer.ts";
+import { asAlidadeError } from "../base/errors.ts";
+import { openLayer } from "../base/files/layer.ts";
+import { hashOf } from "../base/schema/ids.ts";
+import type { MaskReason } from "../base/schema/reasons/left-out.ts";
+import type { RolloutRecord, Verdict } from "../base/schema/rollout.ts";
+import type { Task } from "../base/schema/task.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { freshSandbox, grade } from "../graders/grade.ts";
 import type { Grader, OpenSampler } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
 import { reopenWork } from "../graders/reopen-work.ts";
 import { isShared } from "../graders/shared/place-to-grade.ts";
+import { Appender } from "../proxy/store/index.ts";
 import { lossOf } from "../reconstruct/index.ts";
 import type { NetworkRules } from "../sandboxes/network/open-network.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
-import { hashOf } from "../schema/ids.ts";
-import type { MaskReason } from "../schema/reasons/left-out.ts";
-import type { RolloutRecord, Verdict } from "../schema/rollout.ts";
-import type { Task } from "../schema/task.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
-import { Appender } from "../store/index.ts";
 import { rewardOf } from "./attempt/attempt-record.ts";
 import { lockFolder } from "./folder-lock.ts";
 import { type NewVerdict, RegradeJournal } from "./regrade/regrade-journal.ts";

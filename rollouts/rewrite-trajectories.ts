@@ -1,7 +1,7 @@
 import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Trajectory } from "../schema/trajectory.ts";
-import { Appender, readJsonLines } from "../store/index.ts";
+import { Trajectory } from "../base/schema/trajectory.ts";
+import { Appender, readJsonLines } from "../proxy/store/index.ts";
 
 /**
  * A run's trajectories, each as `change` has it (null: without it), all at once. Lines that cannot be read stay as they

@@ -1,7 +1,8 @@
 /** One rollout to be made, with all that is its own: what it shares with others on this machine is the set-up's. */
+
+import type { SessionOptions } from "../base/schema/session-spec.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { Harness } from "../harnesses/harness.ts";
-import type { SessionOptions } from "../schema/session-spec.ts";
-import type { Task } from "../schema/task.ts";
 
 export type RolloutPlan = {
   /** The set that it is of; that of a run is the run, where left out. */

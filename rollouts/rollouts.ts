@@ -5,8 +5,8 @@
  *     const rollouts = rolloutsOn({ run_id, owner, proxy, backend, folder, slots: makeSlots(concurrency), onProgress });
  *     const { record, trajectory } = await rollouts.submit(plan, signal);
  */
-import { type ErrorCode, errorCodes } from "../errors.ts";
-import type { RolloutRecord } from "../schema/rollout.ts";
+import { type ErrorCode, errorCodes } from "../base/errors.ts";
+import type { RolloutRecord } from "../base/schema/rollout.ts";
 import { beforeNextAttempt } from "./before-next-attempt.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { type RolloutOutcome, runRollout } from "./run-rollout.ts";

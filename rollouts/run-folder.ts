@@ -6,7 +6,7 @@
  *     rollouts.jsonl      a line at every change of a rollout; the last one of (rollout_id, attempt) counts
  *     trajectories.jsonl  one line an attempt that is over
  *     blobs/              what each agent changed, a tarball by content hash
- *     deaths/             of processes that died at work here (host/deaths/); none after an orderly end
+ *     deaths/             of processes that died at work here (base/host/deaths/); none after an orderly end
  *
  * A trajectory is written before the line that says its rollout is done, so a crash between the two leaves a
  * trajectory too many, never one too few; resume takes such orphans out. A line that cannot be read costs its own record:
@@ -14,10 +14,10 @@
  */
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { removeDrafts } from "../files/layer.ts";
-import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
-import { Appender, privateFileMode, toStoreError } from "../store/index.ts";
+import { removeDrafts } from "../base/files/layer.ts";
+import type { RolloutRecord } from "../base/schema/rollout.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
+import { Appender, privateFileMode, toStoreError } from "../proxy/store/index.ts";
 import { lockFolder } from "./folder-lock.ts";
 import { rewriteTrajectories } from "./rewrite-trajectories.ts";
 import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./run-records.ts";

@@ -1,10 +1,10 @@
 /** RUN: the harness in its sandbox, and what its end means. */
-import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../errors.ts";
+import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../base/errors.ts";
+import { refusedHosts } from "../base/schema/refused-hosts.ts";
+import type { ErrorRecord } from "../base/schema/session-log.ts";
 import { pausableClock, toErrorRecord } from "../proxy/index.ts";
 import type { ExecResult } from "../sandboxes/sandbox.ts";
 import { envInside } from "../sandboxes/task-spec.ts";
-import { refusedHosts } from "../schema/refused-hosts.ts";
-import type { ErrorRecord } from "../schema/session-log.ts";
 import { type FailedTurn, failedTurn } from "./last-call.ts";
 import type { PreparedRollout } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";

@@ -1,9 +1,9 @@
 /** Reads what a run folder (run-folder.ts) holds of its rollouts. */
 import { join } from "node:path";
-import type { AlidadeError } from "../errors.ts";
-import { RolloutRecord } from "../schema/rollout.ts";
-import { Attempt, Trajectory } from "../schema/trajectory.ts";
-import { readJsonLines } from "../store/json-lines.ts";
+import type { AlidadeError } from "../base/errors.ts";
+import { RolloutRecord } from "../base/schema/rollout.ts";
+import { Attempt, Trajectory } from "../base/schema/trajectory.ts";
+import { readJsonLines } from "../proxy/store/json-lines.ts";
 
 /** Told of each line that cannot be read, which is left out; without it the line is thrown as `store_error`. */
 export type OnDamage = (error: AlidadeError) => void;

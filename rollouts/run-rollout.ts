@@ -4,8 +4,12 @@
  * and reconstruction runs whatever happened before.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError, asAlidadeError, messageOf } from "../errors.ts";
-import type { WorkLayer } from "../files/layer.ts";
+import { AlidadeError, asAlidadeError, messageOf } from "../base/errors.ts";
+import type { WorkLayer } from "../base/files/layer.ts";
+import type { Limiter } from "../base/host/limiter.ts";
+import { untilAborted } from "../base/host/until-aborted.ts";
+import type { RolloutRecord } from "../base/schema/rollout.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { freshSandbox, grade, graderSpec, noOutput } from "../graders/grade.ts";
 import type { GradeContext } from "../graders/grader.ts";
 import { asksModels } from "../graders/index.ts";
@@ -13,16 +17,12 @@ import { lendSandbox } from "../graders/shared/lend-sandbox.ts";
 import { isShared, keepsProcesses } from "../graders/shared/place-to-grade.ts";
 import { standStill } from "../graders/shared/stand-still.ts";
 import { takeWork } from "../graders/work.ts";
-import type { Limiter } from "../host/limiter.ts";
-import { untilAborted } from "../host/until-aborted.ts";
 import { toErrorRecord } from "../proxy/index.ts";
+import { isFull } from "../proxy/store/index.ts";
 import { reconstruction } from "../reconstruct/index.ts";
 import { engineAddresses } from "../sandboxes/network/engine-addresses.ts";
 import { type NetworkRules, plainRules } from "../sandboxes/network/open-network.ts";
 import type { ExpectedSandbox } from "../sandboxes/warm-pool.ts";
-import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
-import { isFull } from "../store/index.ts";
 import { around, type RunningAttempt, recordOf, worthOf } from "./attempt/attempt-record.ts";
 import { samplersOf } from "./open-sampler.ts";
 import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";

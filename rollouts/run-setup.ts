@@ -1,16 +1,16 @@
 /** What all rollouts on this machine share. Nothing here changes while they go on. */
-import type { AlidadeError } from "../errors.ts";
+import type { AlidadeError } from "../base/errors.ts";
+import type { LastGuard } from "../base/host/deaths/last-guard.ts";
+import type { RolloutRecord } from "../base/schema/rollout.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
+import type { Watcher } from "../base/schema/watcher.ts";
+import type { Network } from "../base/wire/network.ts";
 import type { Grader } from "../graders/grader.ts";
-import type { LastGuard } from "../host/deaths/last-guard.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 import type { DiskBudget } from "../sandboxes/disk-budget.ts";
 import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
 import type { SandboxBackend } from "../sandboxes/sandbox.ts";
 import type { WarmPool } from "../sandboxes/warm-pool.ts";
-import type { RolloutRecord } from "../schema/rollout.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
-import type { Watcher } from "../schema/watcher.ts";
-import type { Network } from "../wire/network.ts";
 import type { PublicGrant } from "./accepted/public-network.ts";
 import type { RunFolder } from "./run-folder.ts";
 import type { Slots } from "./slots.ts";

@@ -1,13 +1,13 @@
 /** The batch: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
-import { AlidadeError, messageOf } from "../errors.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import { hashOf } from "../base/schema/ids.ts";
+import type { Sampling } from "../base/schema/message.ts";
+import type { RolloutRecord } from "../base/schema/rollout.ts";
+import type { SessionOptions } from "../base/schema/session-spec.ts";
+import type { Task } from "../base/schema/task.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { Harness } from "../harnesses/harness.ts";
 import { reconstruct } from "../reconstruct/index.ts";
-import { hashOf } from "../schema/ids.ts";
-import type { Sampling } from "../schema/message.ts";
-import type { RolloutRecord } from "../schema/rollout.ts";
-import type { SessionOptions } from "../schema/session-spec.ts";
-import type { Task } from "../schema/task.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
 import { acceptedTasks } from "./accepted/accepted-tasks.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { checkPublicNetwork } from "./accepted/public-network.ts";

@@ -1,8 +1,8 @@
 /** A rollout that is not made, because the process died of it: its end is a record like any other. */
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../base/errors.ts";
+import type { RolloutRecord } from "../base/schema/rollout.ts";
 import { toErrorRecord } from "../proxy/index.ts";
 import { plainRules } from "../sandboxes/network/open-network.ts";
-import type { RolloutRecord } from "../schema/rollout.ts";
 import { recordOf } from "./attempt/attempt-record.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";

@@ -2,7 +2,7 @@
  * INIT, RUN and POST are separate lines, so that a prepared sandbox always waits for a free run slot and grading never
  * holds one.
  */
-import { Limiter } from "../host/limiter.ts";
+import { Limiter } from "../base/host/limiter.ts";
 
 export type Slots = {
   /** Rollouts that keep all of these busy: those with a sandbox, those that are graded, and as many that wait for that. */

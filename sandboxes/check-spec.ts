@@ -1,8 +1,8 @@
 /** Checks that every backend makes of a sandbox's specification. */
 import { posix } from "node:path";
-import { AlidadeError } from "../errors.ts";
-import type { NetworkAccess } from "../schema/network.ts";
-import type { Environment, Limits } from "../schema/task.ts";
+import { AlidadeError } from "../base/errors.ts";
+import type { NetworkAccess } from "../base/schema/network.ts";
+import type { Environment, Limits } from "../base/schema/task.ts";
 import type { Capabilities, SandboxSpec } from "./sandbox.ts";
 
 /** The time of a whole rollout, and a day for queues and pauses that no budget counts. */

@@ -1,11 +1,11 @@
 /** Sandboxes in containers without a network device, on any engine that speaks the Docker API. */
 import { hostname } from "node:os";
 import type Docker from "dockerode";
-import { messageOf } from "../errors.ts";
-import { hostId } from "../host/owner.ts";
-import { type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../host/reap.ts";
-import { freeDisk, ownMemory } from "../host/room.ts";
-import type { Environment } from "../schema/task.ts";
+import { messageOf } from "../base/errors.ts";
+import { hostId } from "../base/host/owner.ts";
+import { type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../base/host/reap.ts";
+import { freeDisk, ownMemory } from "../base/host/room.ts";
+import type { Environment } from "../base/schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
 import { belongingsOf, labels } from "./docker/container.ts";
 import { type CreateOptions, createSandbox } from "./docker/create-sandbox.ts";

@@ -1,8 +1,8 @@
 /** A sandbox is handed out when what its image or its task starts in it is ready. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError } from "../errors.ts";
-import type { Healthcheck } from "../schema/environment/healthcheck.ts";
-import type { Environment } from "../schema/task.ts";
+import { AlidadeError } from "../base/errors.ts";
+import type { Healthcheck } from "../base/schema/environment/healthcheck.ts";
+import type { Environment } from "../base/schema/task.ts";
 import type { ExecResult, Sandbox } from "./sandbox.ts";
 
 /** A command that ends with 0 once the sandbox is ready. Times in milliseconds. */

@@ -1,7 +1,7 @@
 /** The backends that can hold a sandbox. Adding one is a file here and a line below. */
-import { AlidadeError, messageOf } from "../errors.ts";
-import { registryOf } from "../host/plug-ins.ts";
-import type { Reaped, ReapOptions } from "../host/reap.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import { registryOf } from "../base/host/plug-ins.ts";
+import type { Reaped, ReapOptions } from "../base/host/reap.ts";
 import { docker, dockerBackend } from "./docker.ts";
 import type { EngineAddress } from "./engines/engine-connection.ts";
 import { localProcess } from "./process.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { chmod, copyFile, link, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { cached } from "../host/cache-folder.ts";
+import { cached } from "../base/host/cache-folder.ts";
 
 /** Where it is mounted; `bin/node` below it. */
 export const nodeInside = "/opt/alidade/node";

@@ -5,10 +5,10 @@
 import { lstat, mkdir, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
-import { AlidadeError, asAlidadeError } from "../errors.ts";
-import { removeSandboxFolder } from "../host/process-folder.ts";
-import { freeDisk, ownMemory } from "../host/room.ts";
-import { ownedFolder, reapTemporaryFolders, temporary } from "../host/temporary-folder.ts";
+import { AlidadeError, asAlidadeError } from "../base/errors.ts";
+import { removeSandboxFolder } from "../base/host/process-folder.ts";
+import { freeDisk, ownMemory } from "../base/host/room.ts";
+import { ownedFolder, reapTemporaryFolders, temporary } from "../base/host/temporary-folder.ts";
 import { checkEnvironments, checkSpec, leaseDeadline } from "./check-spec.ts";
 import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { ProcessSandbox } from "./process/process-sandbox.ts";

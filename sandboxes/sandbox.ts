@@ -1,10 +1,10 @@
 /** A place to run untrusted commands in, leased as a scope: `await using sandbox = await backend.create(spec, signal)`. */
 import type { Duplex } from "node:stream";
-import type { TreeFile } from "../files/file-tree.ts";
-import type { LayerEntry } from "../files/layer.ts";
-import type { LayerRules } from "../files/layer-bounds.ts";
-import type { Reaped, ReapOptions } from "../host/reap.ts";
-import type { Environment, Limits } from "../schema/task.ts";
+import type { TreeFile } from "../base/files/file-tree.ts";
+import type { LayerEntry } from "../base/files/layer.ts";
+import type { LayerRules } from "../base/files/layer-bounds.ts";
+import type { Reaped, ReapOptions } from "../base/host/reap.ts";
+import type { Environment, Limits } from "../base/schema/task.ts";
 import type { StoredImage } from "./images/list-images.ts";
 import type { PreparedImage } from "./images/prepare-images.ts";
 import type { Pruned, PruneOptions } from "./images/prune-images.ts";

@@ -1,8 +1,8 @@
 /** A task's own preparation of its sandbox, with a network of its own that is cut when it ends. */
-import { AlidadeError } from "../errors.ts";
-import { readFolder } from "../files/file-tree.ts";
-import { refusedHosts } from "../schema/refused-hosts.ts";
-import type { Environment, Limits, TaskStep } from "../schema/task.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { readFolder } from "../base/files/file-tree.ts";
+import { refusedHosts } from "../base/schema/refused-hosts.ts";
+import type { Environment, Limits, TaskStep } from "../base/schema/task.ts";
 import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { type NetworkRules, openNetwork } from "./network/open-network.ts";
 import type { Sandbox } from "./sandbox.ts";

@@ -1,7 +1,7 @@
 /** The sandbox of a task's environment; agent and grader get the same one. */
 
-import { isBelow } from "../files/file-tree.ts";
-import { Environment, type Limits } from "../schema/task.ts";
+import { isBelow } from "../base/files/file-tree.ts";
+import { Environment, type Limits } from "../base/schema/task.ts";
 import type { Sandbox, SandboxSpec } from "./sandbox.ts";
 
 export function specOf(

@@ -10,8 +10,8 @@
  * lease from its making on, so the reaper finds those of a killed process.
  */
 import { availableParallelism } from "node:os";
-import { untilAborted } from "../host/until-aborted.ts";
-import { hashOf } from "../schema/ids.ts";
+import { untilAborted } from "../base/host/until-aborted.ts";
+import { hashOf } from "../base/schema/ids.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 
 export type WarmOptions = {

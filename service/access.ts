@@ -1,7 +1,7 @@
 /** Who may do what at the service's listener: tokens, each with its roles and the namespace whose sets it sees. */
 import { timingSafeEqual } from "node:crypto";
-import { AlidadeError } from "../errors.ts";
-import { hashKey } from "../schema/ids.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { hashKey } from "../base/schema/ids.ts";
 
 /**
  * What each may do stands beside the routes. submit: sets, rollouts, cancels; read: states and results; control: weights and nodes;

@@ -1,12 +1,12 @@
 /** What a line of results carries beside its rows: trajectories, the records of their attempts, or the rows of an export format. */
 import { Writable } from "node:stream";
 import { z } from "zod";
-import { type Blobs, getAllPacked, getPacked } from "../blobs/index.ts";
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { readJson } from "../base/schema/read-json.ts";
+import { Trajectory } from "../base/schema/trajectory.ts";
 import { type Exporter, type ExportReport, exporterNamed, exportTrajectories, leaveOutRollout } from "../exporters/index.ts";
-import type { ResultRow, SetSpec } from "../ledger/index.ts";
-import { readJson } from "../schema/read-json.ts";
-import { Trajectory } from "../schema/trajectory.ts";
+import { type Blobs, getAllPacked, getPacked } from "./blobs/index.ts";
+import type { ResultRow, SetSpec } from "./ledger/index.ts";
 import { isLeftOut, masked, oldestTrained, othersOfGroup } from "./stale-rows.ts";
 
 export const DeliveryQuery = z.strictObject({

@@ -4,9 +4,9 @@
  * out behind: a sweep that was killed is ended by the next one, of any service.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { OwnBlobs } from "../blobs/index.ts";
-import { messageOf } from "../errors.ts";
-import type { Ledger, Removal, Superseded } from "../ledger/index.ts";
+import { messageOf } from "../base/errors.ts";
+import type { OwnBlobs } from "./blobs/index.ts";
+import type { Ledger, Removal, Superseded } from "./ledger/index.ts";
 
 const defaultPauseMs = 60_000;
 /** A bucket takes two requests for each. */

@@ -1,7 +1,9 @@
 /** Figures of sets and nodes for a monitor, all of them from the ledger. */
-import type { EnginePlaces, NodeState, SetState } from "../ledger/index.ts";
-import { passReward, type ResultTally, type StepFigures, stepFigures } from "../rollouts/index.ts";
-import { gauge, type MetricFamily, type MetricSample } from "../wire/prometheus-text.ts";
+
+import { gauge, type MetricFamily, type MetricSample } from "../base/wire/prometheus-text.ts";
+import { type StepFigures, stepFigures } from "./figures/step-figures.ts";
+import { passReward, type ResultTally } from "./figures/tally.ts";
+import type { EnginePlaces, NodeState, SetState } from "./ledger/index.ts";
 
 /** `counted`: results that the tally and the steps are made of. */
 export type SetFigures = { state: SetState; counted: number; tally: ResultTally; steps: readonly StepFigures[] };

@@ -2,8 +2,8 @@
  * Results as server-sent events: one for each line, its id is the cursor behind it. A client that comes back with the last id goes
  * on there. The last event is `end`; until then comments keep the connection from being taken for dead.
  */
-import { withinTime } from "../host/within-time.ts";
-import { encodeSse, sseComment } from "../wire/sse.ts";
+import { withinTime } from "../base/host/within-time.ts";
+import { encodeSse, sseComment } from "../base/wire/sse.ts";
 import type { TrainerLedger } from "./callers/trainer-ledger.ts";
 import type { PayloadText } from "./delivery.ts";
 import type { ReadLines } from "./result-lines.ts";

@@ -1,6 +1,7 @@
 /** Results from a cursor on, each as the JSON of a line before its payload. */
-import { type Gaps, partGroup, type ResultRow, type SetSpec, type WholeGroup } from "../ledger/index.ts";
+
 import type { TrainerLedger } from "./callers/trainer-ledger.ts";
+import { type Gaps, partGroup, type ResultRow, type SetSpec, type WholeGroup } from "./ledger/index.ts";
 import { atStep, isMixed } from "./stale-rows.ts";
 
 export type ResultLine = {

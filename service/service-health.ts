@@ -1,9 +1,9 @@
 /** Why rollouts of a service do not go on. */
-import { messageOf } from "../errors.ts";
-import { untilAborted } from "../host/until-aborted.ts";
-import type { HeardNode, Ledger, NodeState } from "../ledger/index.ts";
+import { messageOf } from "../base/errors.ts";
+import { untilAborted } from "../base/host/until-aborted.ts";
 import { type Fault, type Health, healthOf } from "../proxy/control/health.ts";
 import type { ServiceControl } from "./fences/service-control.ts";
+import type { HeardNode, Ledger, NodeState } from "./ledger/index.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** A monitor waits a few seconds for an answer; a ledger that takes longer does not answer. */

@@ -1,8 +1,8 @@
 /** The HTTP face of the ledger: any number of these may stand over one, for all state is in it. */
 import { getRequestListener } from "@hono/node-server";
 import { type Context, Hono } from "hono";
+import { AlidadeError, asAlidadeError } from "../base/errors.ts";
 import { keepSecret } from "../engines/index.ts";
-import { AlidadeError, asAlidadeError } from "../errors.ts";
 import { type ControlEnv, mostBodyBytes } from "../proxy/control/control-body.ts";
 import { openApi } from "../proxy/control/openapi.ts";
 import { answerError, answerRoute, callerLeft } from "../proxy/control/route.ts";

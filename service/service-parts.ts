@@ -1,11 +1,12 @@
 /** What the routes of a service work on. */
-import type { OwnBlobs } from "../blobs/index.ts";
-import type { Demands, Ledger } from "../ledger/index.ts";
+
+import type { Task } from "../base/schema/task.ts";
+import type { Watcher } from "../base/schema/watcher.ts";
+import type { MetricFamily } from "../base/wire/prometheus-text.ts";
 import type { Fault } from "../proxy/control/health.ts";
 import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
-import type { Task } from "../schema/task.ts";
-import type { Watcher } from "../schema/watcher.ts";
-import type { MetricFamily } from "../wire/prometheus-text.ts";
+import type { OwnBlobs } from "./blobs/index.ts";
+import type { Demands, Ledger } from "./ledger/index.ts";
 import type { Callbacks } from "./polar/callbacks.ts";
 
 export type NamedTask = { task_id: string; hash: string };

@@ -2,9 +2,9 @@
  * How often each task of a set was passed. Results are read once, by the cursor that trainers use, so a look at a set costs the
  * results that are new since the last one.
  */
-import { SharedWork } from "../host/shared-work.ts";
-import type { Ledger } from "../ledger/index.ts";
+import { SharedWork } from "../base/host/shared-work.ts";
 import type { PassCount, PassCounts } from "../tasks/pass-rate.ts";
+import type { Ledger } from "./ledger/index.ts";
 
 /** A page is parsed at one go, and the listener answers others between two. */
 const rowsAtOnce = 500;

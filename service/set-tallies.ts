@@ -3,10 +3,11 @@
  * a look at a set costs the results that are new since the last one. What is known is kept in the ledger, so a restart reads none again.
  */
 import { z } from "zod";
-import { SharedWork } from "../host/shared-work.ts";
-import type { Ledger } from "../ledger/index.ts";
-import { EvaluationTally, KeptEvaluation, KeptSteps, StepTallies } from "../rollouts/index.ts";
-import { tryJson } from "../schema/read-json.ts";
+import { SharedWork } from "../base/host/shared-work.ts";
+import { tryJson } from "../base/schema/read-json.ts";
+import { EvaluationTally, KeptEvaluation } from "./figures/evaluation-tally.ts";
+import { KeptSteps, StepTallies } from "./figures/step-tallies.ts";
+import type { Ledger } from "./ledger/index.ts";
 
 /** A page is parsed at one go, and the listener answers others between two. */
 const rowsAtOnce = 500;

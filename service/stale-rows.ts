@@ -1,7 +1,8 @@
 /** What a set asks to be done with results of old or several policies, before rows are made of them. */
-import { type GroupVersions, lagAt, type OnStale, type ResultRow, type SetSpec } from "../ledger/index.ts";
-import type { MaskReason } from "../schema/reasons/left-out.ts";
-import type { Trajectory } from "../schema/trajectory.ts";
+
+import type { MaskReason } from "../base/schema/reasons/left-out.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
+import { type GroupVersions, lagAt, type OnStale, type ResultRow, type SetSpec } from "./ledger/index.ts";
 
 type LagBound = Pick<SetSpec, "max_version_lag">;
 

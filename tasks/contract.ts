@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import type { ContractCheck } from "../base/host/plug-ins.ts";
+import { temporary } from "../base/host/temporary-folder.ts";
+import { Task } from "../base/schema/task.ts";
 import type { Grader } from "../graders/grader.ts";
-import type { ContractCheck } from "../host/plug-ins.ts";
-import { temporary } from "../host/temporary-folder.ts";
-import { Task } from "../schema/task.ts";
 import type { TaskFormat } from "./task-format.ts";
 
 /** `path`: tasks in this form; null: there are none at hand, and what needs them is left out. */

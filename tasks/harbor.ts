@@ -4,8 +4,8 @@
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { isBelow } from "../files/file-tree.ts";
-import type { Task } from "../schema/task.ts";
+import { isBelow } from "../base/files/file-tree.ts";
+import type { Task } from "../base/schema/task.ts";
 import { configName } from "./harbor/read-config.ts";
 import { readTask, toTask } from "./harbor/to-task.ts";
 import { isArchive, unpackArchive } from "./harbor/unpack-archive.ts";

@@ -1,8 +1,8 @@
 /** The task formats; a new one is a file here and a line below. */
 import { resolve } from "node:path";
-import { AlidadeError } from "../errors.ts";
-import { registryOf } from "../host/plug-ins.ts";
-import type { Task } from "../schema/task.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { registryOf } from "../base/host/plug-ins.ts";
+import type { Task } from "../base/schema/task.ts";
 import { harbor } from "./harbor.ts";
 import { exists } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";

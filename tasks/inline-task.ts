@@ -2,9 +2,10 @@
  * A task that comes as a value and not as a file: a row of a trainer's data set. No folder stands beside it, so it may name
  * no place on this machine, also not in a part of its grader.
  */
+
+import { Task } from "../base/schema/task.ts";
 import type { Grader } from "../graders/grader.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
-import { Task } from "../schema/task.ts";
 import { nodeWord } from "./node-environment.ts";
 import { resolveTask, type TaskPlace } from "./resolve-task.ts";
 import { parseTask, taskError } from "./task-error.ts";

@@ -1,5 +1,5 @@
 /** One bad task is left out, and the others are loaded. */
-import { AlidadeError, messageOf } from "../errors.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
 import { taskError } from "./task-error.ts";
 import type { LoadOptions } from "./task-format.ts";
 

@@ -10,9 +10,9 @@
  */
 import { lstat, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { messageOf } from "../errors.ts";
-import { readJson } from "../schema/read-json.ts";
-import { Task } from "../schema/task.ts";
+import { messageOf } from "../base/errors.ts";
+import { readJson } from "../base/schema/read-json.ts";
+import { Task } from "../base/schema/task.ts";
 import { exists, folderBelow } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
 import { firstRow, holdsList, readRows } from "./read-rows.ts";

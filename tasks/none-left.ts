@@ -1,4 +1,4 @@
-import { AlidadeError } from "../errors.ts";
+import { AlidadeError } from "../base/errors.ts";
 
 /** As many as a person reads. */
 const mostListed = 20;

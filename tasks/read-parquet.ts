@@ -2,7 +2,7 @@
 import { open } from "node:fs/promises";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { type AsyncBuffer, type Compressors, parquetMetadataAsync, parquetReadObjects, parquetSchema } from "hyparquet";
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../base/errors.ts";
 import { taskError } from "./task-error.ts";
 
 /** A page that says it is larger is no page of a table of tasks. */

@@ -1,7 +1,7 @@
 /** Rows of a file: one a line (.jsonl), a list (.json), or a table (.parquet). */
 import { open } from "node:fs/promises";
-import { messageOf } from "../errors.ts";
-import { readJson, tryJson } from "../schema/read-json.ts";
+import { messageOf } from "../base/errors.ts";
+import { readJson, tryJson } from "../base/schema/read-json.ts";
 import { loadEach } from "./load-each.ts";
 import { parquetColumns, readParquet } from "./read-parquet.ts";
 import { readText } from "./read-text.ts";

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../base/errors.ts";
 import { taskError } from "./task-error.ts";
 
 type TextBounds = { mostBytes: number; followsLinks: boolean };

@@ -1,6 +1,6 @@
 /** YAML that a stranger wrote, as a value. What takes the library minutes is refused before. */
 import { type Document, isScalar, parseDocument, visit } from "yaml";
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../base/errors.ts";
 import { readText } from "./read-text.ts";
 import { taskError } from "./task-error.ts";
 

@@ -1,12 +1,12 @@
 /** Makes the words of a task in Alidade's own form what it runs with: folders of this machine, Node, the grader's defaults. */
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../errors.ts";
+import { AlidadeError, messageOf } from "../base/errors.ts";
+import type { Build } from "../base/schema/environment/build.ts";
+import type { Services } from "../base/schema/environment/services.ts";
+import type { Environment, GoldScript, GraderSpec, Task, TaskStep } from "../base/schema/task.ts";
 import type { Grader } from "../graders/grader.ts";
 import { graderOf, specOfGrader } from "../graders/index.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
-import type { Build } from "../schema/environment/build.ts";
-import type { Services } from "../schema/environment/services.ts";
-import type { Environment, GoldScript, GraderSpec, Task, TaskStep } from "../schema/task.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
 import { issuesError, taskError } from "./task-error.ts";
 

@@ -1,7 +1,7 @@
 /** Errors in task files: they name the file and the field, and say what was found there. */
 import type { z } from "zod";
-import { AlidadeError } from "../errors.ts";
-import { type Complaint, complaintAbout } from "../schema/complaint.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { type Complaint, complaintAbout } from "../base/schema/complaint.ts";
 import { whyNoTree } from "./why-no-tree.ts";
 
 export function taskError(file: string, field: string, message: string): AlidadeError {

@@ -1,11 +1,11 @@
 /** The folders of this machine that a task names. */
-import { AlidadeError } from "../errors.ts";
-import { isBelow, listFolder } from "../files/file-tree.ts";
+import { AlidadeError } from "../base/errors.ts";
+import { isBelow, listFolder } from "../base/files/file-tree.ts";
+import { cacheRoot } from "../base/host/cache-folder.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { Grader } from "../graders/grader.ts";
 import { environmentsOf, withParts } from "../graders/index.ts";
-import { cacheRoot } from "../host/cache-folder.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
-import type { Task } from "../schema/task.ts";
 
 export type TaskFolders = {
   /** Their files are read and put into sandboxes. */

@@ -1,9 +1,9 @@
 /** A form in which people keep tasks. A loader reads it into our Task; what it reads is untrusted. */
-import type { AlidadeError } from "../errors.ts";
+import type { AlidadeError } from "../base/errors.ts";
+import type { NetworkAccess } from "../base/schema/network.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { Grader } from "../graders/grader.ts";
 import type { RewardRule } from "../graders/harbor/reward-rule.ts";
-import type { NetworkAccess } from "../schema/network.ts";
-import type { Task } from "../schema/task.ts";
 
 export const imageSources = ["pull", "build"] as const;
 

@@ -1,12 +1,12 @@
 /** Tasks under one name: what a data set of prompts and a run say of where their tasks are from. */
 import { basename, join, relative } from "node:path";
 import { z } from "zod";
-import { hashTree, readFolder } from "../files/file-tree.ts";
+import { hashTree, readFolder } from "../base/files/file-tree.ts";
+import { cacheRoot } from "../base/host/cache-folder.ts";
+import { hashOf } from "../base/schema/ids.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { Grader } from "../graders/grader.ts";
-import { cacheRoot } from "../host/cache-folder.ts";
 import { nodeInside } from "../sandboxes/node-mount.ts";
-import { hashOf } from "../schema/ids.ts";
-import type { Task } from "../schema/task.ts";
 import { exists } from "./host-path.ts";
 import { loadEach } from "./load-each.ts";
 import { nodeWord } from "./node-environment.ts";

@@ -3,7 +3,7 @@
  * They run unmodified; what of them cannot be had is refused by its field.
  */
 import { stat } from "node:fs/promises";
-import type { Task } from "../schema/task.ts";
+import type { Task } from "../base/schema/task.ts";
 import { loadEach } from "./load-each.ts";
 import { type LoadOptions, networkFlags, type TaskFormat } from "./task-format.ts";
 import { terminalBenchFolders } from "./terminal-bench/task-folders.ts";

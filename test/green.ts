@@ -29,8 +29,8 @@ const packNeeds = (["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "op
 );
 /** `test/needs.ts` knows all that tests need, a Postgres too. */
 const anything = [
-  "ledger/database-row.ts",
-  "ledger/postgres/pg-library.ts",
+  "service/ledger/database-row.ts",
+  "service/ledger/postgres/pg-library.ts",
   "package.json",
   "package-lock.json",
   ".node-version",
@@ -40,20 +40,13 @@ const anything = [
 ];
 const folders = (names: string): string[] => names.split(" ").map((folder) => `${folder}/**`);
 /** The real CLIs against a scripted API: no proxy, no engine and no rollout runs. */
-const launching = [
-  ...anything,
-  ...folders("schema wire host dialects files sandboxes harnesses examples/demo test/fakes test/interop test/harness"),
-];
+const launching = [...anything, ...folders("base proxy/dialects sandboxes harnesses examples/demo test/fakes test/interop test/harness")];
 const recording = [
   ...anything,
-  ...folders("schema tokens wire host files dialects engines store reconstruct sandboxes proxy harnesses exporters"),
+  ...folders("base engines proxy reconstruct exporters sandboxes harnesses"),
   ...folders("test/fakes test/interop test/harness test/e2e"),
 ];
-const rollouts = [
-  ...recording,
-  ...["cli.ts", "config.ts", "load-config.ts", "index.ts"],
-  ...folders("practice graders tasks rollouts ledger blobs node service watch commands examples"),
-];
+const rollouts = [...recording, "index.ts", ...folders("practice graders tasks rollouts service view cli examples")];
 /** Our Python runs inside the trainers. */
 const training = [...rollouts, "clients/**"];
 

@@ -34,7 +34,7 @@ function read(name: string): Guide {
 
 before(async () => {
   await mkdir(bin(), { recursive: true });
-  await writeFile(join(bin(), "alidade"), `#!/bin/sh\nexec "${process.execPath}" "${join(root, "cli.ts")}" "$@"\n`, { mode: 0o755 });
+  await writeFile(join(bin(), "alidade"), `#!/bin/sh\nexec "${process.execPath}" "${join(root, "cli/cli.ts")}" "$@"\n`, { mode: 0o755 });
 });
 
 const all = readdirSync(guides).map((file) => read(file.replace(/\.md$/, "")));

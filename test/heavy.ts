@@ -7,8 +7,8 @@ import { matchesGlob } from "node:path";
 
 export const heavy: readonly string[] = [
   "test/bench/*.test.ts",
-  "test/commands/audit.test.ts",
-  "test/commands/damaged-records.test.ts",
+  "test/cli/commands/audit.test.ts",
+  "test/cli/commands/damaged-records.test.ts",
   "test/contracts/dialects-there-and-back.test.ts",
   "test/contracts/hostile-requests.test.ts",
   "test/contracts/layers.test.ts",

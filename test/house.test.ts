@@ -10,70 +10,95 @@ import { promisify } from "node:util";
 
 const root = join(import.meta.dirname, "..");
 
-/** Imports point to earlier tiers only; folders of one tier never see each other. */
+/** Imports point to earlier tiers only; rooms of one tier never see each other. A room may lie in another one, and is one by itself. */
 const tiers = [
-  ["schema"],
-  ["tokens", "wire", "host"],
-  ["dialects", "engines", "store", "reconstruct", "files", "practice", "ledger", "blobs"],
+  ["base/schema"],
+  ["base/tokens", "base/wire", "base/host"],
+  ["proxy/dialects", "engines", "proxy/store", "reconstruct", "base/files", "practice", "service/ledger", "service/blobs"],
   ["sandboxes"],
-  ["exporters", "harnesses", "graders", "proxy", "watch"],
+  ["exporters", "harnesses", "graders", "proxy", "service/watch", "service/figures"],
   ["tasks"],
   ["rollouts"],
-  ["service", "node"],
+  ["service", "service/nodes"],
+  ["view"],
+  ["cli"],
 ];
-const folders = tiers.flat();
-/** Nothing below may import these. */
-const tops = ["commands/record.ts", "config.ts", "load-config.ts", "index.ts", "cli.ts"];
+const rooms = tiers.flat();
+/** What `ls` shows. */
+const storeys = [...new Set(rooms.map(storeyOf))];
+const mostStoreys = 16;
+/** Each room may import these. */
+const everywhere = ["base/errors.ts", "base/version.ts"];
+/** No room may import these. */
+const tops = ["index.ts"];
 
-const sources = globSync(["*.ts", ...[...folders, "commands", "examples", "bench", "test"].map((folder) => `${folder}/**/*.ts`)], {
-  cwd: root,
-});
+const sources = globSync(["*.ts", ...[...storeys, "examples", "bench", "test"].map((folder) => `${folder}/**/*.ts`)], { cwd: root });
 const production = sources.filter((path) => !/^(test|bench)\//.test(path));
 
 test("imports point to earlier tiers only", () => {
-  const inFolders = sources.filter((path) => folders.includes(path.split("/")[0] ?? ""));
-  const wrong = inFolders.flatMap((path) => {
-    const targets = importedFiles(path).filter((target) => !mayImport(path.split("/")[0] ?? "", target));
+  const inRooms = sources.filter((path) => roomOf(path) !== undefined);
+  const wrong = inRooms.flatMap((path) => {
+    const targets = importedFiles(path).filter((target) => !mayImport(roomOf(path) ?? "", target));
     return targets.map((target) => `${path} imports ${target}`);
   });
   assert.deepEqual(wrong, []);
-  assert.ok(inFolders.some((path) => importedFiles(path).length > 0));
+  assert.ok(inRooms.some((path) => importedFiles(path).length > 0));
 });
 
 test("the rule on imports refuses what points up or sideways, and no other", () => {
-  const refused = (from: string) => [...folders.map((folder) => `${folder}/x.ts`), ...tops].filter((file) => !mayImport(from, file));
-  assert.deepEqual(refused("schema"), [...folders.slice(1).map((folder) => `${folder}/x.ts`), ...tops]);
-  assert.deepEqual(refused("rollouts"), ["service/x.ts", "node/x.ts", ...tops]);
+  const refused = (from: string) => [...rooms.map((room) => `${room}/x.ts`), ...tops].filter((file) => !mayImport(from, file));
+  assert.deepEqual(refused("base/schema"), [...rooms.slice(1).map((room) => `${room}/x.ts`), ...tops]);
+  assert.deepEqual(refused("rollouts"), ["service/x.ts", "service/nodes/x.ts", "view/x.ts", "cli/x.ts", ...tops]);
   for (const tier of tiers.slice(1)) {
-    const beside = tier.map((folder) => `${folder}/x.ts`);
-    for (const folder of tier)
+    const beside = tier.map((room) => `${room}/x.ts`);
+    for (const room of tier)
       assert.deepEqual(
-        beside.filter((file) => refused(folder).includes(file)),
-        beside.filter((file) => file !== `${folder}/x.ts`),
+        beside.filter((file) => refused(room).includes(file)),
+        beside.filter((file) => file !== `${room}/x.ts`),
       );
   }
-  assert.ok(mayImport("schema", "errors.ts"));
+  assert.ok(mayImport("base/schema", "base/errors.ts"));
+});
+
+test("the top shows at most sixteen storeys of source, and none imports another in a circle, of types either", async () => {
+  const shown = (await readdir(root, { withFileTypes: true })).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  const sourceFolders = shown.filter((name) => production.some((path) => path.startsWith(`${name}/`) && !path.startsWith("examples/")));
+  assert.deepEqual(sourceFolders.sort(), storeys.sort());
+  assert.ok(storeys.length <= mostStoreys, `${storeys.length} storeys`);
+  assert.deepEqual(circleOf(storeyImports()), null);
+});
+
+test("the rule on circles finds one of three storeys", () => {
+  const circle = circleOf(
+    new Map([
+      ["a", ["b"]],
+      ["b", ["c", "d"]],
+      ["c", ["a"]],
+      ["d", []],
+    ]),
+  );
+  assert.deepEqual(circle?.toSorted(), ["a", "b", "c"]);
 });
 
 test("the linter refuses cycles", async () => {
   const cycles = await lint(
     {
-      "tokens/a.ts": `import { b } from "./b.ts";\nexport const a = () => b;\n`,
-      "tokens/b.ts": `import { a } from "./a.ts";\nexport const b = () => a;\n`,
+      "base/tokens/a.ts": `import { b } from "./b.ts";\nexport const a = () => b;\n`,
+      "base/tokens/b.ts": `import { a } from "./a.ts";\nexport const b = () => a;\n`,
     },
     "lint/suspicious/noImportCycles",
   );
-  assert.deepEqual([...cycles.keys()], ["tokens/a.ts", "tokens/b.ts"]);
+  assert.deepEqual([...cycles.keys()], ["base/tokens/a.ts", "base/tokens/b.ts"]);
 });
 
 test("dockerode is imported in sandboxes only, vendor SDKs in engines only, tests aside", async () => {
   const homes: Record<string, RegExp> = {
     dockerode: /^sandboxes\//,
-    "tar-stream": /^files\//,
+    "tar-stream": /^base\/files\//,
     openai: /^engines\//,
     "@anthropic-ai/sdk": /^engines\//,
     "@google/genai": /^engines\//,
-    commander: /^(cli\.ts$|commands\/)/,
+    commander: /^cli\//,
   };
   for (const path of production) {
     for (const name of importedPackages(await readFile(join(root, path), "utf8"))) {
@@ -95,14 +120,14 @@ const bareStreams: [what: RegExp, instead: string, allowed: string[]][] = [
     /\.pipe\((?!\s*(?:z\.|[A-Z]))/,
     "pipeline of node:stream/promises",
     // Runs inside the sandbox and listens itself; hands a child's own output to the terminal.
-    ["sandboxes/door/forwarder.ts", "commands/record.ts"],
+    ["sandboxes/door/forwarder.ts", "cli/commands/record.ts"],
   ],
   [
     /\.on\("data"/,
     "BoundedOutput.follow, for await or pipeline",
     // Each listens for errors beside it.
     [
-      "host/bounded-output.ts",
+      "base/host/bounded-output.ts",
       "sandboxes/door/forwarder.ts",
       "sandboxes/engines/ssh-connection.ts",
       "sandboxes/network/forward-proxy.ts",
@@ -111,7 +136,7 @@ const bareStreams: [what: RegExp, instead: string, allowed: string[]][] = [
       "graders/runners/tape-runner.ts",
     ],
   ],
-  [/from "tar-stream"/, "packTar and readTar", ["files/read-tar.ts"]],
+  [/from "tar-stream"/, "packTar and readTar", ["base/files/read-tar.ts"]],
 ];
 
 test("streams are read and written in ways that hand on their errors", () => {
@@ -218,8 +243,8 @@ test("no string names a .ts file: the published package has .js there", async ()
 
 test("text is read by readJson alone: the runtime's own parser confuses keys with escapes", async () => {
   // They read no keys of others, or are what readJson is made of.
-  const own = ["schema/read-json.ts", "schema/exact-json.ts", "wire/written-numbers.ts", "version.ts"];
-  const without = ["tokens/id-text.ts", "engines/vllm/token-chunk.ts", "graders/runners/sealed-report.ts", "graders/runners/peer.ts"];
+  const own = ["base/schema/read-json.ts", "base/schema/exact-json.ts", "base/wire/written-numbers.ts", "base/version.ts"];
+  const without = ["base/tokens/id-text.ts", "engines/vllm/token-chunk.ts", "graders/runners/sealed-report.ts", "graders/runners/peer.ts"];
   for (const path of production.filter((path) => ![...own, ...without].includes(path))) {
     const calls = (await readFile(join(root, path), "utf8"))
       .split("\n")
@@ -283,7 +308,7 @@ test("the rule about scopes finds a promise that is returned as it is, also from
 
 test("each folder of plug-ins says what one is, and lists them under unique names", async () => {
   const registries = [
-    ["dialects", "dialect", "dialects"],
+    ["proxy/dialects", "dialect", "dialects"],
     ["engines", "engine", "engines"],
     ["sandboxes", "sandbox", "backends"],
     ["harnesses", "harness", "harnesses"],
@@ -361,11 +386,42 @@ function importedFiles(path: string): string[] {
 }
 
 function mayImport(from: string, file: string): boolean {
-  if (file === "errors.ts") return true;
-  const to = file.split("/")[0] ?? "";
-  if (!folders.includes(to)) return false;
-  const tier = (folder: string) => tiers.findIndex((names) => names.includes(folder));
+  if (everywhere.includes(file)) return true;
+  const to = roomOf(file);
+  if (to === undefined) return false;
+  const tier = (room: string) => tiers.findIndex((names) => names.includes(room));
   return from === to || tier(to) < tier(from);
+}
+
+/** The innermost room that a file lies in. */
+function roomOf(path: string): string | undefined {
+  return rooms.filter((room) => path.startsWith(`${room}/`)).sort((one, other) => other.length - one.length)[0];
+}
+
+function storeyOf(path: string): string {
+  return path.split("/")[0] ?? "";
+}
+
+/** The storeys that each storey imports. */
+function storeyImports(): Map<string, string[]> {
+  const inside = sources.filter((path) => storeys.includes(storeyOf(path)));
+  const importedBy = (storey: string) =>
+    inside
+      .filter((path) => storeyOf(path) === storey)
+      .flatMap(importedFiles)
+      .map(storeyOf);
+  return new Map(storeys.map((storey) => [storey, [...new Set(importedBy(storey))].filter((other) => other !== storey)]));
+}
+
+/** Names that import each other in a circle: what is left when all are taken away that import nothing left, or that nothing left imports. */
+function circleOf(imports: Map<string, string[]>): string[] | null {
+  let left = [...imports.keys()];
+  for (let before = Number.NaN; left.length !== before; ) {
+    before = left.length;
+    left = left.filter((name) => imports.get(name)?.some((other) => left.includes(other)));
+    left = left.filter((name) => left.some((other) => imports.get(other)?.includes(name)));
+  }
+  return left.length === 0 ? null : left;
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import { registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../base/errors.ts";
 
 /** Declared tests and hooks do not run: what is looked at is what stands beside them. */
 const declarations = ["test", "it", "suite", "describe", "before", "after", "beforeEach", "afterEach"];

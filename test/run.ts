@@ -14,7 +14,7 @@ import { cpus, tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
-import { messageOf } from "../errors.ts";
+import { messageOf } from "../base/errors.ts";
 import { ensureBaseImage } from "../sandboxes/images/build/base-image.ts";
 import { beginSuites, type FileCounts, noteGreen, sayUnchanged, unchangedSuites } from "./green.ts";
 import { heavyOf, sayHeavy } from "./heavy.ts";

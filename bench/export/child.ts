@@ -2,9 +2,9 @@
 import { Writable } from "node:stream";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { Trajectory } from "../../base/schema/trajectory.ts";
 import { exporterNamed, exportTrajectories } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
-import { Trajectory } from "../../schema/trajectory.ts";
 import { answerParent } from "../child.ts";
 import { sessionLog } from "../reconstruct/session.ts";
 

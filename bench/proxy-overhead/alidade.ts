@@ -7,7 +7,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { engines } from "../../engines/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
-import { DiskStore } from "../../store/index.ts";
+import { DiskStore } from "../../proxy/store/index.ts";
 import { answerParent } from "../child.ts";
 import { watching } from "../loop-delay.ts";
 

@@ -1,7 +1,7 @@
 /** What of a round's calls is in the session logs: read here and not by the proxy, whose heap the entries would fill. */
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { LogEntry } from "../../schema/session-log.ts";
+import type { LogEntry } from "../../base/schema/session-log.ts";
 
 export type Recorded = {
   calls: number;

@@ -1,6 +1,6 @@
 /** Session logs as a tool loop of a coding agent leaves them, in the sizes that are asked for. */
-import type { Message } from "../../schema/message.ts";
-import type { LogEntry } from "../../schema/session-log.ts";
+import type { Message } from "../../base/schema/message.ts";
+import type { LogEntry } from "../../base/schema/session-log.ts";
 import { assistant, LogBuilder, recognised, system, toolCall, toolResult, user } from "../../test/fakes/records/log-builder.ts";
 
 export type SessionShape = {

@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ResultRow } from "../../ledger/index.ts";
+import type { ResultRow } from "../../service/ledger/index.ts";
 import { Postgres } from "../../test/fakes/machine/postgres.ts";
 import { Child } from "../child.ts";
 import { cpuSecondsWithChildren } from "../measure.ts";

@@ -5,13 +5,13 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { FolderBlobs } from "../../blobs/index.ts";
 import { engineNamed } from "../../engines/index.ts";
-import { type Claim, type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../ledger/index.ts";
-import { ClaimLoop, type MadeAttempt } from "../../node/claim-loop.ts";
 import { EnginePool } from "../../proxy/pool/engine-pool.ts";
 import { WeightFences } from "../../proxy/pool/weight-fence.ts";
+import { FolderBlobs } from "../../service/blobs/index.ts";
 import { ServiceListener } from "../../service/index.ts";
+import { type Claim, type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../service/ledger/index.ts";
+import { ClaimLoop, type MadeAttempt } from "../../service/nodes/claim-loop.ts";
 import { inlineTask } from "../../tasks/index.ts";
 import { ScriptedEngine } from "../../test/fakes/engines/scripted-engine.ts";
 import { attemptResult } from "../../test/fakes/records/attempt-result.ts";

@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import type { SetState } from "../../ledger/index.ts";
+import type { SetState } from "../../service/ledger/index.ts";
 import { Child } from "../child.ts";
 import { markdownTable, numbersOf, surroundings } from "../measure.ts";
 import { Cluster } from "./cluster.ts";

@@ -1,5 +1,5 @@
 /** Which logprob belongs to which sampled id, where a server does not say it one to one. */
-import { isLogprob } from "../../tokens/alignment.ts";
+import { isLogprob } from "../../base/tokens/alignment.ts";
 
 /** Servers write -9999 or the lowest float for NaN and minus infinity. Such a number is no measurement. */
 const noLogprobBelow = -9_000;

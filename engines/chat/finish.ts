@@ -1,5 +1,5 @@
 /** Why a turn ended, in the words of chat completions. */
-import type { FinishReason } from "../../schema/message.ts";
+import type { FinishReason } from "../../base/schema/message.ts";
 
 /** `abort` is the inference servers' own word. An unknown or missing reason is an error. */
 export function chatFinish(reason: string | null | undefined): FinishReason {

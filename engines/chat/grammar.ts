@@ -3,7 +3,7 @@
  * Other servers want the same under names of their own.
  */
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import type { Engine, SampleRequest } from "../engine.ts";
 
 export type Grammar =

@@ -1,9 +1,9 @@
 /** The neutral conversation in the shape of chat completions, as servers with a chat template take it. */
-import { argumentsObject } from "../../schema/arguments.ts";
-import { type Message, type Part, Role, type Tool, type ToolCallPart, type ToolChoice } from "../../schema/message.ts";
-import { joinedText, resultContent } from "../../schema/message-text.ts";
-import { keptBytes } from "../../tokens/kept-bytes.ts";
-import { schemaAsWritten } from "../../wire/tool-schema.ts";
+import { argumentsObject } from "../../base/schema/arguments.ts";
+import { type Message, type Part, Role, type Tool, type ToolCallPart, type ToolChoice } from "../../base/schema/message.ts";
+import { joinedText, resultContent } from "../../base/schema/message-text.ts";
+import { keptBytes } from "../../base/tokens/kept-bytes.ts";
+import { schemaAsWritten } from "../../base/wire/tool-schema.ts";
 import type { EngineFacts } from "../engine.ts";
 
 /** What the served template makes necessary (see EngineFacts). */

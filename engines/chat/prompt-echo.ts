@@ -1,5 +1,5 @@
 /** Token-in: the prompt that a server reports must be the one that it was given. */
-import { type IdText, textOfIds } from "../../tokens/id-text.ts";
+import { type IdText, textOfIds } from "../../base/tokens/id-text.ts";
 import type { SampleEvent } from "../engine.ts";
 
 type Echo = Pick<Extract<SampleEvent, { type: "prompt" }>, "token_ids" | "text">;

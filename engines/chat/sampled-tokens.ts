@@ -1,6 +1,6 @@
 /** What servers say of sampled tokens beside ids: their texts, their bytes, and the likeliest others. */
-import type { JsonObject } from "../../schema/message.ts";
-import type { SampledToken } from "../../schema/sampled-token.ts";
+import type { JsonObject } from "../../base/schema/message.ts";
+import type { SampledToken } from "../../base/schema/sampled-token.ts";
 import { isMeasured } from "./alignment.ts";
 
 /** What stands for a byte that is no character. */

@@ -3,7 +3,7 @@
  * and the tokenizer make of fixed conversations. Nothing is generated.
  */
 import { createHash } from "node:crypto";
-import type { Message, Role, Tool, ToolResultPart } from "../../schema/message.ts";
+import type { Message, Role, Tool, ToolResultPart } from "../../base/schema/message.ts";
 import type { TokenizeSource } from "../engine.ts";
 
 /** Token ids as the server makes them. Throws where it refuses the conversation. */

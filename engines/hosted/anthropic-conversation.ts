@@ -4,9 +4,9 @@
  * models has no Anthropic signature and is left out.
  */
 import type Anthropic from "@anthropic-ai/sdk";
-import { argumentsObject } from "../../schema/arguments.ts";
-import type { Message, Part, Tool } from "../../schema/message.ts";
-import { schemaAsWritten } from "../../wire/tool-schema.ts";
+import { argumentsObject } from "../../base/schema/arguments.ts";
+import type { Message, Part, Tool } from "../../base/schema/message.ts";
+import { schemaAsWritten } from "../../base/wire/tool-schema.ts";
 import { readImageUrl } from "../chat/data-url.ts";
 
 type ContentBlock = Anthropic.ContentBlockParam;

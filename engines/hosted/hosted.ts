@@ -3,8 +3,8 @@
  * teachers, whose text is recorded (distillation), or as opponents. Their SDKs speak the wire; Alidade counts the retries.
  */
 import { Agent, fetch as undiciFetch } from "undici";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import type { Sampling } from "../../schema/message.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import type { Sampling } from "../../base/schema/message.ts";
 import type { EngineFacts, SampleRequest } from "../engine.ts";
 import { LostAnswer } from "../http/lost-answer.ts";
 import { refusal } from "../http/refusal.ts";

@@ -5,8 +5,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Agent } from "undici";
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { readJson, tryJson } from "../../schema/read-json.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { readJson, tryJson } from "../../base/schema/read-json.ts";
 import { LostAnswer } from "./lost-answer.ts";
 import { refusal } from "./refusal.ts";
 import { retryAfterSeconds } from "./retry-after.ts";

@@ -1,5 +1,5 @@
 /** The request may have left, and no byte of an answer came: what the server sampled for it is not known. */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 
 export class LostAnswer extends AlidadeError {
   constructor(url: string, why: string, cause: unknown) {

@@ -1,5 +1,5 @@
 /** A server's refusal, typed: a full context is the policy's, a bad request the user's, the rest the engine's. */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 
 /** How servers and vendors say that the prompt does not fit. */
 const overflow =

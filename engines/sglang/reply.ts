@@ -1,11 +1,11 @@
 /** SGLang's whole answers, of its chat route and of `/generate`: what they say, and whether it belongs together. */
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import type { FinishReason } from "../../schema/message.ts";
-import { readJson } from "../../schema/read-json.ts";
-import type { SampledToken } from "../../schema/sampled-token.ts";
-import type { WeightSpan } from "../../schema/session-log.ts";
-import { IdText } from "../../tokens/id-text.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import type { FinishReason } from "../../base/schema/message.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import type { SampledToken } from "../../base/schema/sampled-token.ts";
+import type { WeightSpan } from "../../base/schema/session-log.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
 import { promptComplaint } from "../chat/prompt-echo.ts";

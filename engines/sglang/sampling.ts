@@ -1,5 +1,5 @@
 /** Sampling parameters under SGLang's names. */
-import type { Sampling } from "../../schema/message.ts";
+import type { Sampling } from "../../base/schema/message.ts";
 import { choicePattern, readGrammar } from "../chat/grammar.ts";
 
 /** OpenAI's for a plain prompt, and vLLM's; SGLang's own is another. */

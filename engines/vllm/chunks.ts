@@ -3,12 +3,12 @@
  * costs more than all else that is done to a chunk, and 30 000 prompt ids through one cost milliseconds.
  */
 
-import { AlidadeError } from "../../errors.ts";
-import { argumentsObject } from "../../schema/arguments.ts";
-import type { FinishReason, JsonObject, Usage } from "../../schema/message.ts";
-import { readJson } from "../../schema/read-json.ts";
-import type { SampledToken } from "../../schema/sampled-token.ts";
-import { isIds, parseIds } from "../../tokens/id-text.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { argumentsObject } from "../../base/schema/arguments.ts";
+import type { FinishReason, JsonObject, Usage } from "../../base/schema/message.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import type { SampledToken } from "../../base/schema/sampled-token.ts";
+import { isIds, parseIds } from "../../base/tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
 import { fromChatEntry, withOwnBytes } from "../chat/sampled-tokens.ts";

@@ -4,7 +4,7 @@
  * vLLM's own shape. (Without a stream a 500 may come behind a whole sample.)
  */
 import { z } from "zod";
-import { tryJson } from "../../schema/read-json.ts";
+import { tryJson } from "../../base/schema/read-json.ts";
 import { type SampledNothing, sampledNothing } from "../http/sampled-nothing.ts";
 
 export const vllmSampledNothing: SampledNothing = (status, text) => {

@@ -6,14 +6,14 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { fail, print, say } from "../../commands/command-line.ts";
-import { liveProgress } from "../../commands/run/live-progress.ts";
-import { rolloutTable } from "../../commands/run/rollout-table.ts";
-import { executeRun } from "../../commands/run.ts";
-import { terminal } from "../../commands/terminal.ts";
-import { loadConfig } from "../../load-config.ts";
+import { newId } from "../../base/schema/ids.ts";
+import { fail, print, say } from "../../cli/commands/command-line.ts";
+import { liveProgress } from "../../cli/commands/run/live-progress.ts";
+import { rolloutTable } from "../../cli/commands/run/rollout-table.ts";
+import { executeRun } from "../../cli/commands/run.ts";
+import { terminal } from "../../cli/commands/terminal.ts";
+import { loadConfig } from "../../cli/load-config.ts";
 import { backendNames } from "../../sandboxes/index.ts";
-import { newId } from "../../schema/ids.ts";
 import { loadPlays, type PlayedHarness, playsFor } from "./plays.ts";
 
 const tasksFolder = fileURLToPath(new URL("./tasks/", import.meta.url));

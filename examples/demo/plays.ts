@@ -9,9 +9,9 @@
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
-import type { Sampling } from "../../schema/message.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Sampling } from "../../base/schema/message.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 
 /** `old` stands exactly once in the file; `new` is put in its place. Both end where a line ends. */
 export const Edit = z.strictObject({ path: z.string().min(1), old: z.string().min(1), new: z.string() });

@@ -4,10 +4,10 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { hashTree } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { hashTree } from "../../base/files/file-tree.ts";
+import { hashOf } from "../../base/schema/ids.ts";
 import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
-import { hashOf } from "../../schema/ids.ts";
 import { writeTree } from "../../tasks/made/write-tree.ts";
 import type { SweImage } from "./row.ts";
 

@@ -7,13 +7,13 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { say } from "../../commands/command-line.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { newId } from "../../base/schema/ids.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import { say } from "../../cli/commands/command-line.ts";
 import type { SandboxOwner } from "../../graders/grade.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import { newId } from "../../schema/ids.ts";
-import { readJson } from "../../schema/read-json.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { proveTask } from "../../tasks/made/prove-task.ts";
 import { instanceImage, toolsImage } from "./images.ts";

@@ -1,5 +1,5 @@
 /** A recipe as a row with the columns of SWE-bench, as swebench 5 has them, and one of ours. */
-import { matchesAny } from "../../files/file-tree.ts";
+import { matchesAny } from "../../base/files/file-tree.ts";
 import { Repository } from "../../tasks/made/repository.ts";
 import type { SweRecipe } from "./recipes.ts";
 import type { SweTrees } from "./sources.ts";

@@ -1,7 +1,7 @@
 /** Rows with the advantage of their rollout, for formats that take it ready: one baseline entry a rollout. */
 import { z } from "zod";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { type AdvantageMethod, advantageMethods, type FlatRow, groupAdvantages, standingOf } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import type { ExportOptions, ExportReport, FormatOptions } from "../exporter.ts";
 import { leaveOutRollout } from "../shapes/left-out.ts";
 import type { TrajectoryGroup, TrajectorySource } from "../source/source.ts";

@@ -1,6 +1,6 @@
 /** Which rollouts are good enough to imitate. */
 import { z } from "zod";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { ExportReport } from "../exporter.ts";
 import { leaveOutRollout } from "../shapes/left-out.ts";
 

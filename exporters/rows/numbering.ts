@@ -1,5 +1,5 @@
 /** Whole numbers for formats that have no room for our ids. */
-import type { Trajectory } from "../../schema/trajectory.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 
 /** The same number for the same id, from 0, in the order in which ids are first met. */
 export function numberIds(): (id: string) => number {

@@ -1,6 +1,7 @@
 /** Which weights sampled a row's trained tokens, as trainers ask for it. */
+
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { FlatRow } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 
 export type PolicySteps = {
   /** In the order in which they sampled, each once. */

@@ -1,7 +1,8 @@
 /** The calls and messages that lie behind a row's tokens. */
+
+import type { Message, Tool } from "../../base/schema/message.ts";
+import type { CallRecord, Trajectory } from "../../base/schema/trajectory.ts";
 import { type FlatRow, turnsOf } from "../../reconstruct/index.ts";
-import type { Message, Tool } from "../../schema/message.ts";
-import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
 
 /** The calls with samples on the row's path, in order. */
 export function callsOfRow(row: FlatRow, trajectory: Trajectory): CallRecord[] {

@@ -1,6 +1,7 @@
 /** The token rows of a trajectory, as every exporter of tokens takes them: selected, cut, filtered, each token trained once. */
+
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { dummyRow, type FlatRow, selectRows } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import type { ExportOptions, ExportReport, FormatOptions } from "../exporter.ts";
 import { addLeftOut } from "../shapes/left-out.ts";
 

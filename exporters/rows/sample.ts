@@ -2,8 +2,9 @@
  * The `Sample` of slime and of its fork miles. All rows of one rollout carry its `rollout_id`; both trainers count them as
  * one in the loss. The response's text stays empty, because the observations in it were not decoded.
  */
+
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { type FlatRow, responseOnly } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import type { ExportOptions, ExportReport } from "../exporter.ts";
 import { toChatMessages } from "../shapes/chat-messages.ts";
 import { scoredRows } from "../shapes/scored-rows.ts";

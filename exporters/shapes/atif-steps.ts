@@ -1,8 +1,8 @@
 /** One agent's calls as ATIF steps: new context first, then the turn, in the order of time. */
-import { argumentsObject } from "../../schema/arguments.ts";
-import type { Message, Part } from "../../schema/message.ts";
-import { joinedText } from "../../schema/message-text.ts";
-import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
+import { argumentsObject } from "../../base/schema/arguments.ts";
+import type { Message, Part } from "../../base/schema/message.ts";
+import { joinedText } from "../../base/schema/message-text.ts";
+import type { CallRecord, Trajectory } from "../../base/schema/trajectory.ts";
 import type { WholeTurn } from "../rows/whole-turns.ts";
 
 export type AtifStep = {

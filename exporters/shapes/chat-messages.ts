@@ -1,7 +1,7 @@
 /** Neutral messages as OpenAI chat messages, the form that SFT trainers and chat templates read. */
-import type { Message, Part, Tool } from "../../schema/message.ts";
-import { joinedText, resultContent } from "../../schema/message-text.ts";
-import { schemaAsWritten } from "../../wire/tool-schema.ts";
+import type { Message, Part, Tool } from "../../base/schema/message.ts";
+import { joinedText, resultContent } from "../../base/schema/message-text.ts";
+import { schemaAsWritten } from "../../base/wire/tool-schema.ts";
 
 export type RowMessage = {
   role: "system" | "developer" | "user" | "assistant" | "tool";

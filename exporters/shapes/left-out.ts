@@ -1,5 +1,5 @@
-import type { GroupReason, RolloutReason } from "../../schema/reasons/left-out.ts";
-import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
+import type { GroupReason, RolloutReason } from "../../base/schema/reasons/left-out.ts";
+import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
 import type { ExportReport } from "../exporter.ts";
 
 /** Adds to the report what was left out of a trajectory: reason -> calls. */

@@ -3,9 +3,9 @@
  * group after group. Such a format has one row a rollout: of several, the one with the most trained tokens is taken.
  */
 import { z } from "zod";
+import type { GroupReason, RolloutReason } from "../../base/schema/reasons/left-out.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { FlatRow } from "../../reconstruct/index.ts";
-import type { GroupReason, RolloutReason } from "../../schema/reasons/left-out.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { type ExportOptions, type ExportReport, emptyReport, type FormatOptions } from "../exporter.ts";
 import { trainedCalls } from "../rows/row-calls.ts";
 import { rowsOf } from "../rows/rows.ts";

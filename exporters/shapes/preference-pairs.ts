@@ -1,8 +1,8 @@
 /** Which two rollouts of a group are compared, and the conversations in which they answered the same prompt. */
 import { z } from "zod";
+import type { GroupReason } from "../../base/schema/reasons/left-out.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { type StandingRules, standingOf, underRules, whyTurnUntrained } from "../../reconstruct/index.ts";
-import type { GroupReason } from "../../schema/reasons/left-out.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { type ChatRow, toConversations } from "../chat.ts";
 import type { ExportOptions, ExportReport } from "../exporter.ts";
 import { inputOf, toolsOf } from "../rows/row-calls.ts";

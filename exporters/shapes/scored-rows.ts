@@ -3,9 +3,10 @@
  * for one that was not. A rollout that counts in the baseline but trains nothing gives a dummy row, so that its reward
  * is still seen.
  */
+
+import type { RolloutReason } from "../../base/schema/reasons/left-out.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { type FlatRow, imagesOf } from "../../reconstruct/index.ts";
-import type { RolloutReason } from "../../schema/reasons/left-out.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import type { ExportOptions, ExportReport, FormatOptions } from "../exporter.ts";
 import { placeHolder, rowsOf } from "../rows/rows.ts";
 import { leaveOutRollout } from "./left-out.ts";

@@ -1,6 +1,7 @@
 /** Rollouts out of trajectories: of each the last attempt, and the sessions of a team as one. */
+
+import type { Attempt, Trajectory } from "../../base/schema/trajectory.ts";
 import { joinMembers } from "../../reconstruct/index.ts";
-import type { Attempt, Trajectory } from "../../schema/trajectory.ts";
 import { LastAttempts, rolloutOf } from "./last-attempts.ts";
 import { ScratchFile, type Span } from "./scratch-file.ts";
 

@@ -1,6 +1,7 @@
 /** Finds groups whose rollouts begin with different prompts. A trainer that identifies a group by its prompt cannot compare them. */
+
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { selectRows } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { firstPromptOf, hashOfPrompt, mostCommon } from "../shapes/common-prompt.ts";
 
 export type DifferentPrompts = { task_id: string | null; groups: number; of_groups: number };

@@ -2,7 +2,7 @@
  * Which attempt of a rollout counts: the last one, with all its members. An attempt replaces the one before it: a rollout
  * that is there twice is trained twice and weighs twice in its group's baseline.
  */
-import type { Attempt } from "../../schema/trajectory.ts";
+import type { Attempt } from "../../base/schema/trajectory.ts";
 
 export class LastAttempts<Value> {
   readonly #last = new Map<string, { attempt: number; members: Map<string | null, Value> }>();

@@ -1,8 +1,8 @@
 /** Trajectories on disk while they wait for others, for memory holds one or a team of them. */
 import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { readJson } from "../../schema/read-json.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 
 /** Where a trajectory lies in the file, in bytes. */
 export type Span = { offset: number; length: number };

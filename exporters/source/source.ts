@@ -4,7 +4,7 @@
  * back, one trajectory at a time. Memory holds one trajectory (or those of one team) and a few words about each.
  */
 import { tmpdir } from "node:os";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { readTeam } from "./each-rollout.ts";
 import { LastAttempts } from "./last-attempts.ts";
 import { ScratchFile, type Span } from "./scratch-file.ts";

@@ -1,4 +1,4 @@
-import { hashOf } from "../../schema/ids.ts";
+import { hashOf } from "../../base/schema/ids.ts";
 import { probes } from "../probes/index.ts";
 
 /** Raised where the checks or a probe mean something else than before: what was admitted is checked again. */

@@ -3,15 +3,15 @@
  * taken out of a sandbox once and graded several times; then a random edit and each hack probe of the task's languages are
  * graded once. Probes want a container: without one they and the leak scan are left out, and there is no admission.
  */
-import { AlidadeError, type ErrorCode, errorCodes } from "../../errors.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { overlay } from "../../files/file-tree.ts";
-import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../files/layer.ts";
+import { AlidadeError, type ErrorCode, errorCodes } from "../../base/errors.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { overlay } from "../../base/files/file-tree.ts";
+import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
+import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../base/schema/admission.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { plainRules } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../schema/admission.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import type { Task } from "../../schema/task.ts";
 import { runGoldScript } from "../gold.ts";
 import { freshSandbox, grade } from "../grade.ts";
 import type { OpenSampler } from "../grader.ts";

@@ -1,10 +1,10 @@
 /** What a rollout does where a task is graded in the agent's own sandbox, with a known deed in the place of an agent. */
 
+import type { Verdict } from "../../base/schema/rollout.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { plainRules } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { conceal } from "../../sandboxes/set-up.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import type { Task } from "../../schema/task.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "../grade.ts";
 import type { GraderSampler } from "../grader.ts";
 import { keepSetUp } from "../set-up-layer.ts";

@@ -1,7 +1,7 @@
 /** What a task's graders hold that no agent may see. */
-import { readFolder, type TreeFile } from "../../files/file-tree.ts";
+import { readFolder, type TreeFile } from "../../base/files/file-tree.ts";
+import type { GraderSpec } from "../../base/schema/task.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import type { GraderSpec } from "../../schema/task.ts";
 import type { ExpectedText, Grader, LooseText } from "../grader.ts";
 import { HarborSpec } from "../harbor.ts";
 import { hiddenTests } from "../hidden-tests.ts";

@@ -1,8 +1,8 @@
-import { AlidadeError } from "../../errors.ts";
-import type { WorkLayer } from "../../files/layer.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { WorkLayer } from "../../base/files/layer.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { plainRules } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { Task } from "../../schema/task.ts";
 import { goldWork, runGoldScript } from "../gold.ts";
 import { deliveredSandbox } from "../grade.ts";
 import { taskOfStep } from "../steps.ts";

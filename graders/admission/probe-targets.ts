@@ -1,7 +1,7 @@
 /** What the hack probes of a task aim at: its languages, and what the tests load. */
 import { buffer } from "node:stream/consumers";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { readLayer, type WorkLayer } from "../../files/layer.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { readLayer, type WorkLayer } from "../../base/files/layer.ts";
 import { extensions, type ProbeTarget, type WorkLanguage } from "../probes/probe.ts";
 import { changedPaths } from "../work.ts";
 import type { HiddenFiles } from "./hidden-files.ts";

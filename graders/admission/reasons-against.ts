@@ -1,6 +1,6 @@
 /** What gradings and scan say against a task, in sentences. */
-import type { AdmissionGrading, AdmissionReason, Leak, LeakScan } from "../../schema/admission.ts";
-import type { Task } from "../../schema/task.ts";
+import type { AdmissionGrading, AdmissionReason, Leak, LeakScan } from "../../base/schema/admission.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { probes } from "../probes/index.ts";
 import { highestReward } from "../rules/reward-range.ts";
 

@@ -1,9 +1,9 @@
 /** What a rollout does with a known deed in the place of an agent: a sandbox as it is delivered, the deed, the work taken out. */
-import { AlidadeError, type ErrorCode } from "../../errors.ts";
-import type { WorkLayer } from "../../files/layer.ts";
+import { AlidadeError, type ErrorCode } from "../../base/errors.ts";
+import type { WorkLayer } from "../../base/files/layer.ts";
+import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { beginStep, conceal } from "../../sandboxes/set-up.ts";
-import type { Task } from "../../schema/task.ts";
 import { deliveredFiles, deliveredSandbox, type SandboxOwner } from "../grade.ts";
 import type { Grader } from "../grader.ts";
 import { keepSetUp } from "../set-up-layer.ts";

@@ -1,6 +1,6 @@
 /** Lines that tell a solution or a test from all else: by them a leak is found. */
-import type { TreeFile } from "../../files/file-tree.ts";
-import type { Leak } from "../../schema/admission.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import type { Leak } from "../../base/schema/admission.ts";
 import type { ExpectedText } from "../grader.ts";
 
 /** A shorter line (`return result;`) stands in many files by chance. */

@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs";
 import { constants, DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
-import { readJson } from "../../schema/read-json.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import type { ChildQuestion } from "./ask-child.ts";
 
 /** More rows, or longer ones, are no fact that a person compares. */

@@ -7,8 +7,8 @@ import { once } from "node:events";
 import { extname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { AlidadeError } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 
 export type ChildQuestion =
   | { kind: "pattern"; pattern: string; texts: string[] }

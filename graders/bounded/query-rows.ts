@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { temporaryLayers } from "../../files/layer.ts";
+import { temporaryLayers } from "../../base/files/layer.ts";
 import { askChild } from "./ask-child.ts";
 
 const Answer = z.union([z.strictObject({ rows: z.array(z.array(z.unknown())) }), z.strictObject({ error: z.string() })]);

@@ -5,8 +5,8 @@
  * changes nothing that the tests load later.
  */
 import { randomBytes } from "node:crypto";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { withinTime } from "../../host/within-time.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { withinTime } from "../../base/host/within-time.ts";
 import type { ExecOptions, ExecResult, Sandbox } from "../../sandboxes/sandbox.ts";
 import { envInside } from "../../sandboxes/task-spec.ts";
 import type { GradeContext } from "../grader.ts";

@@ -1,6 +1,6 @@
 /** The programs of graders/runners/ as a sandbox gets them: those of one language, with what they import. */
 import { readFile } from "node:fs/promises";
-import type { TreeFile } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 import type { ReportParser } from "../parsers/report-parser.ts";
 
 export type RunnerKit = {

@@ -1,5 +1,5 @@
 /** What a way of grading by tests does not stop, in words: it stands in the verdict. */
-import type { Verdict } from "../../schema/rollout.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
 import type { ReportParser } from "../parsers/report-parser.ts";
 
 export type Grading = {

@@ -3,8 +3,8 @@
  * the task's own files the end of a work's time is told from that of a slow machine.
  */
 import { z } from "zod";
-import type { Verdict } from "../../schema/rollout.ts";
-import type { Limits } from "../../schema/task.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import type { Limits } from "../../base/schema/task.ts";
 
 export const Clock = z.strictObject({ took_ms: z.number().nonnegative(), limit_ms: z.number().positive() });
 export type Clock = z.infer<typeof Clock>;

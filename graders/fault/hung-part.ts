@@ -3,7 +3,7 @@
  * that the work took the time, and not the machine.
  */
 import { z } from "zod";
-import type { Verdict } from "../../schema/rollout.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
 
 /** In the evidence: which parts did not end, and the reward where that is the work's doing. */
 const HungParts = z.object({ parts: z.array(z.string()), reward: z.number(), formula: z.string().optional() });

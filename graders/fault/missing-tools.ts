@@ -4,8 +4,8 @@
  * reason to ask. The proof are gradings without the work, in fresh sandboxes with a log of their own: the files as they were
  * delivered, and the known solution.
  */
-import { AlidadeError } from "../../errors.ts";
-import type { Verdict } from "../../schema/rollout.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
 import { couldNotJudge, unfetchedInWords } from "../harbor/unfetched.ts";
 import { type OwnGrading, unfetchedOf } from "./own-gradings.ts";
 

@@ -2,9 +2,9 @@
  * What the task's own works come to right after a grading that failed: the files as they were delivered, and the known
  * solution. They say whether the work is at fault, or the grader and the machine.
  */
-import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../files/layer.ts";
-import { Deadline } from "../../host/deadline.ts";
-import type { Verdict } from "../../schema/rollout.ts";
+import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
+import { Deadline } from "../../base/host/deadline.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
 import { goldWork } from "../gold.ts";
 import type { GradeContext } from "../grader.ts";
 import { Unfetched } from "../harbor/unfetched.ts";

@@ -1,7 +1,7 @@
 /** What crosses from the agent's files to a verifier in a container of its own: declared places, and what hooks collect. */
 import { posix } from "node:path";
-import { AlidadeError } from "../../errors.ts";
-import { matchesAny, type TreeFile } from "../../files/file-tree.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { matchesAny, type TreeFile } from "../../base/files/file-tree.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 
 export type Artifact = { source: string; exclude: readonly string[] };

@@ -1,6 +1,6 @@
 /** Which programs of a test script fetch from a network: such a script cannot judge a work where it reaches nothing. */
 
-import type { TreeFile } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 
 /** By the line that runs them. A name and what follows it; `$` alone would also find options and files of that name. */
 const fetching: Record<string, RegExp> = {

@@ -4,9 +4,9 @@
  * Python and pytest load by themselves.
  */
 import { posix } from "node:path";
-import { AlidadeError } from "../../errors.ts";
-import { isInside } from "../../files/file-tree.ts";
-import type { LayerEntry } from "../../files/layer.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { isInside } from "../../base/files/file-tree.ts";
+import type { LayerEntry } from "../../base/files/layer.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 
 type HeldEntry = Pick<LayerEntry, "path" | "type" | "kind">;

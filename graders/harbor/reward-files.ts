@@ -1,7 +1,7 @@
 /** Harbor's reward files: `reward.json`, a flat object of numbers, or else `reward.txt`, one number. */
-import { AlidadeError, messageOf } from "../../errors.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 
 export type Rewards = {
   file: "reward.json" | "reward.txt";

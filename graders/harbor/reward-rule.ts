@@ -1,6 +1,6 @@
 /** Which of the numbers of a verifier is the reward. Harbor leaves that to a metric of the job. */
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 
 const name = z.string().min(1).max(200);
 

@@ -3,7 +3,7 @@
  * solved where all are.
  */
 import { stripVTControlCharacters } from "node:util";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 
 export const terminalParserNames = ["pytest", "swebench", "sweperf", "mlebench", "swelancer"] as const;
 export type TerminalParserName = (typeof terminalParserNames)[number];

@@ -4,8 +4,8 @@
  * `fault/` asks the task's own files.
  */
 import { z } from "zod";
+import type { NetworkAccess, NetworkUse } from "../../base/schema/network.ts";
 import { hostName } from "../../sandboxes/network/allowed-names.ts";
-import type { NetworkAccess, NetworkUse } from "../../schema/network.ts";
 
 export const Unfetched = z.strictObject({
   /** Programs that the script names and that were not found. */

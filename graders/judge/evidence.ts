@@ -1,6 +1,6 @@
 /** What a judge is shown of a work: the answer, the files that it left, and the tools that it called; bounded. */
 import { text } from "node:stream/consumers";
-import { readLayer } from "../../files/layer.ts";
+import { readLayer } from "../../base/files/layer.ts";
 import { answerOf } from "../answer-of.ts";
 import type { GradeContext } from "../grader.ts";
 import { workEvidence } from "../work.ts";

@@ -4,7 +4,7 @@
  * many times: a word is cut otherwise in one of these places, and a mark never is. Few words pass for marks, and those are
  * only parted in vain.
  */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import type { ModelTokenizer } from "../grader.ts";
 
 /** What stands before and behind: characters with which words, numbers and signs make other tokens. */

@@ -4,8 +4,8 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import type { GraderSampler } from "../grader.ts";
 import { barred, fenced } from "./fence.ts";
 

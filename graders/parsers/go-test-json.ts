@@ -1,6 +1,6 @@
 /** The events of `go test -json`: what a test prints is in an event of its own and ends no test. */
 import { z } from "zod";
-import { readJson } from "../../schema/read-json.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { addTest, checkPackage, goSteering } from "./go-test.ts";
 import type { ReportParser, TestOutcome } from "./report-parser.ts";
 import { TestList } from "./test-list.ts";

@@ -1,6 +1,6 @@
 /** The one line of JSON that `jest --json` and `vitest --reporter=json` print. A name is `suite > test`. */
 import { z } from "zod";
-import { readJson } from "../../schema/read-json.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { fullName, type ReportParser, type TestOutcome } from "./report-parser.ts";
 import { jsSteering } from "./steering-files.ts";
 import { TestList } from "./test-list.ts";

@@ -1,7 +1,7 @@
 /** Reports of our own runners (graders/runners/): rows with a seal, see sealed-report.ts there for what it stops. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import { readJson } from "../../schema/read-json.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { addOutcome, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
 import { jsSteering } from "./steering-files.ts";
 

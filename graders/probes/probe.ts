@@ -2,7 +2,7 @@
  * A hack probe: a work that earns without solving. `alidade check` gives it to a task, which must not pay for it more
  * than for no change. Probes run in containers only: what they look for is what lies around them.
  */
-import type { TreeFile } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 import type { LooseText } from "../grader.ts";
 
 /** `c`: C and C++. */

@@ -1,4 +1,4 @@
-import type { TreeFile } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 import { atStart, cPrint } from "./forged/c-code.ts";
 import { everything } from "./forged/everything.ts";
 import { atLoad, extensions, type Probe, type ProbeTarget, planted, type WorkLanguage } from "./probe.ts";

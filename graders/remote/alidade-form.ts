@@ -1,9 +1,9 @@
 /** Alidade's own HTTP: docs/graders.md has the fields of question and answer. */
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
-import type { WorkLayer } from "../../files/layer.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { WorkLayer } from "../../base/files/layer.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { answerOf } from "../answer-of.ts";
 import { ToldComponents } from "../rules/told-reward.ts";
 import { workEvidence } from "../work.ts";

@@ -6,10 +6,10 @@
  */
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { retryAfterSeconds } from "../../engines/http/retry-after.ts";
 import { hideSecrets } from "../../engines/secrets/secrets.ts";
-import { AlidadeError, type ErrorCode, messageOf } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
 
 export type ServerQuestion = {
   url: string;

@@ -3,9 +3,9 @@
  * `/seed_session` are no part of it.
  */
 import { z } from "zod";
-import type { Message } from "../../schema/message.ts";
-import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
-import { outputMessage, type ResponseItem, responseItems, responseTool, withItemIds } from "../../wire/response-items.ts";
+import type { Message } from "../../base/schema/message.ts";
+import type { CallRecord, Trajectory } from "../../base/schema/trajectory.ts";
+import { outputMessage, type ResponseItem, responseItems, responseTool, withItemIds } from "../../base/wire/response-items.ts";
 import { answeredCalls } from "../answer-of.ts";
 import { ToldComponents } from "../rules/told-reward.ts";
 import type { RemoteForm } from "./remote-form.ts";

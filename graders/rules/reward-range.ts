@@ -1,5 +1,5 @@
 /** Which rewards a task allows. A larger one, or one that is no number, would weigh more than all others of its batch. */
-import type { Task } from "../../schema/task.ts";
+import type { Task } from "../../base/schema/task.ts";
 
 const usualRange: [number, number] = [0, 1];
 

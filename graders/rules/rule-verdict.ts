@@ -1,5 +1,5 @@
 /** The verdict of graders that hold facts against rules: 1 where every rule holds, else 0. */
-import type { Tier, Verdict } from "../../schema/rollout.ts";
+import type { Tier, Verdict } from "../../base/schema/rollout.ts";
 import type { GradeContext } from "../grader.ts";
 
 export type RuleResult = { name: string; holds: boolean; why: string };

@@ -1,6 +1,6 @@
 /** A reward with its components, as a script prints it or a server answers it. */
 import { z } from "zod";
-import type { Verdict } from "../../schema/rollout.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
 
 /** A component is a number, or a value with its weight; components explain the reward, they do not make it. */
 export const ToldComponents = z

@@ -1,6 +1,6 @@
 /** Which tasks can be graded in the agent's own sandbox, and what that costs. */
-import { AlidadeError } from "../../errors.ts";
-import type { Task } from "../../schema/task.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../grader.ts";
 import { withParts } from "../index.ts";
 import { isShared, keepsProcesses } from "./place-to-grade.ts";

@@ -2,11 +2,11 @@
  * Lends an agent's sandbox to graders. The processes of its own container have ended, or stand still where the task keeps them;
  * these go on with the loan. Its services go on.
  */
-import { AlidadeError, messageOf } from "../../errors.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { NetworkLog } from "../../sandboxes/network/network-log.ts";
 import { type NetworkRules, openNetwork } from "../../sandboxes/network/open-network.ts";
 import type { AfterFreeze, Sandbox } from "../../sandboxes/sandbox.ts";
-import type { Task } from "../../schema/task.ts";
 import type { GradeContext } from "../grader.ts";
 import { keepsProcesses } from "./place-to-grade.ts";
 import { standStill } from "./stand-still.ts";

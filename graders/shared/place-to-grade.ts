@@ -2,10 +2,10 @@
  * Where the work of a task is run for its grade. In the agent's own sandbox (`grading: shared`) an agent can leave what changes
  * its grade, so a verdict from there is of tier T0.
  */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Tier } from "../../base/schema/rollout.ts";
+import type { GradingPlace, Task } from "../../base/schema/task.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import type { Tier } from "../../schema/rollout.ts";
-import type { GradingPlace, Task } from "../../schema/task.ts";
 import type { GradeContext } from "../grader.ts";
 
 /** The agent's own sandbox, where the task is graded there; otherwise a fresh one without the work. */

@@ -1,7 +1,7 @@
 /** The agent's processes where they are kept for its grading (`keep_processes`): they stand while its work is read. */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { Task } from "../../schema/task.ts";
 import { keepsProcesses } from "./place-to-grade.ts";
 
 /** Nothing runs inside until the sandbox goes on. */

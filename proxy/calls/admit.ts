@@ -1,7 +1,7 @@
 /** May this call be made, and with what sampling? Budgets first, then the parameters that the engine really gets. */
-import { AlidadeError } from "../../errors.ts";
-import { bendingParameters, type Sampling } from "../../schema/message.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { bendingParameters, type Sampling } from "../../base/schema/message.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 import type { EngineSlot } from "../pool/engine-slot.ts";
 import type { Wish } from "../pool/own-model.ts";

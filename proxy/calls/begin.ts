@@ -1,8 +1,8 @@
 /** A new call: written down before anything is asked of an engine. */
-import { newId } from "../../schema/ids.ts";
-import type { Message } from "../../schema/message.ts";
-import { withoutBase } from "../../schema/restored-turns.ts";
-import type { CallBegun } from "../../schema/session-log.ts";
+import { newId } from "../../base/schema/ids.ts";
+import type { Message } from "../../base/schema/message.ts";
+import { withoutBase } from "../../base/schema/restored-turns.ts";
+import type { CallBegun } from "../../base/schema/session-log.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Call } from "../session/call.ts";
 import type { CallRun } from "../session/call-run.ts";

@@ -1,5 +1,5 @@
 /** A seed that follows from another one and from what it is for. */
-import { hashOf } from "../../schema/ids.ts";
+import { hashOf } from "../../base/schema/ids.ts";
 
 /** Google's API takes signed integers of 32 bits, and llama.cpp draws a seed of its own for 2^32 - 1. */
 const seeds = 2 ** 31 - 1;

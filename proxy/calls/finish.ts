@@ -1,6 +1,6 @@
 /** Writes down what came of a generation, and then, off the critical path, where its prompt parts from its parent's. */
-import type { AlidadeError } from "../../errors.ts";
-import type { CallFinished } from "../../schema/session-log.ts";
+import type { AlidadeError } from "../../base/errors.ts";
+import type { CallFinished } from "../../base/schema/session-log.ts";
 import type { CallRun } from "../session/call-run.ts";
 import type { Session } from "../session/session.ts";
 import { decodeDifference } from "./decode-difference.ts";

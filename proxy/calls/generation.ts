@@ -5,9 +5,9 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError, asAlidadeError, type ErrorCode } from "../../base/errors.ts";
+import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
 import { LostAnswer, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
-import { AlidadeError, asAlidadeError, type ErrorCode } from "../../errors.ts";
-import type { CallFinished, Tried } from "../../schema/session-log.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease, OpenPause } from "../pool/engine-lease.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";

@@ -4,10 +4,11 @@
  * body's `metadata`, under the same names with or without `x-`, or with `_` for `-`. Calls with other ids than their
  * session's own go to a session of these ids. A sandboxed session's client is an agent: what it says here is not read.
  */
-import type { Headers } from "../../dialects/dialect.ts";
-import { AlidadeError } from "../../errors.ts";
-import { didYouMean } from "../../schema/nearest-word.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+
+import { AlidadeError } from "../../base/errors.ts";
+import { didYouMean } from "../../base/schema/nearest-word.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import type { Headers } from "../dialects/dialect.ts";
 
 export type GivenIds = Partial<Pick<SessionSpec, "task_id" | "group_id" | "sample_index" | "rollout_id">>;
 export type GivenPlace = { ids: GivenIds; labels: Record<string, string> };

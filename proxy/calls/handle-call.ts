@@ -2,9 +2,10 @@
  * One LLM call, from the harness's request to its answer: parse, restore, match, admit, begin (durable), sample,
  * finish (durable), answer. `http/harness-listener.ts` has resolved whose request it is.
  */
-import type { CallLabels } from "../../dialects/dialect.ts";
-import type { AlidadeError } from "../../errors.ts";
-import type { NeutralRequest } from "../../schema/message.ts";
+
+import type { AlidadeError } from "../../base/errors.ts";
+import type { NeutralRequest } from "../../base/schema/message.ts";
+import type { CallLabels } from "../dialects/dialect.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { continueFrom } from "../restore/continue-from.ts";
 import { match } from "../restore/match.ts";

@@ -1,6 +1,6 @@
 /** The request in neutral form, as far as its client may ask for it. */
-import type { NeutralRequest } from "../../schema/message.ts";
-import type { Network } from "../../wire/network.ts";
+import type { NeutralRequest } from "../../base/schema/message.ts";
+import type { Network } from "../../base/wire/network.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { withImagesInside } from "../sandboxed/images-inside.ts";
 import { assertFewAlternatives, assertOpenParameters } from "../sandboxed/sandboxed-request.ts";

@@ -1,7 +1,7 @@
 /** Writes down how a call ended. An answer that no record can hold fails its call, and that failure is what is recorded. */
-import { AlidadeError } from "../../errors.ts";
-import type { CallFinished, Tried } from "../../schema/session-log.ts";
-import type { IdText } from "../../tokens/id-text.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
+import type { IdText } from "../../base/tokens/id-text.ts";
 import { toErrorRecord } from "../session/error-record.ts";
 import type { Session } from "../session/session.ts";
 

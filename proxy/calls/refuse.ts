@@ -1,7 +1,8 @@
 /** Answers a failure in the caller's dialect and writes down that it was: of a call that was begun, or of none. */
-import type { CallLabels } from "../../dialects/dialect.ts";
-import { type AlidadeError, asAlidadeError } from "../../errors.ts";
-import type { ErrorRecord } from "../../schema/session-log.ts";
+
+import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import type { ErrorRecord } from "../../base/schema/session-log.ts";
+import type { CallLabels } from "../dialects/dialect.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Call } from "../session/call.ts";
 import { toErrorRecord } from "../session/error-record.ts";

@@ -3,11 +3,12 @@
  * dialect's own; *live*: every event as it comes, and only the end waits. Both play events through the same writer, so
  * that an answer is a pure function of the record.
  */
-import { type AnswerContext, type StreamWriter, toEvents } from "../../dialects/dialect.ts";
-import { AlidadeError } from "../../errors.ts";
-import { withinTime } from "../../host/within-time.ts";
-import { mintToolCallId } from "../../schema/ids.ts";
-import type { Turn } from "../../schema/message.ts";
+
+import { AlidadeError } from "../../base/errors.ts";
+import { withinTime } from "../../base/host/within-time.ts";
+import { mintToolCallId } from "../../base/schema/ids.ts";
+import type { Turn } from "../../base/schema/message.ts";
+import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/dialect.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Call } from "../session/call.ts";
 import type { CallRun } from "../session/call-run.ts";

@@ -1,11 +1,12 @@
 /** What one try has sampled so far, and in the end what is recorded of it. */
+
+import { AlidadeError } from "../../base/errors.ts";
+import type { Message, Part } from "../../base/schema/message.ts";
+import type { SampledToken } from "../../base/schema/sampled-token.ts";
+import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
+import { textOfIds } from "../../base/tokens/id-text.ts";
+import { GrowingText } from "../../base/wire/growing-text.ts";
 import { type EngineFacts, isUnderGrammar, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import type { Message, Part } from "../../schema/message.ts";
-import type { SampledToken } from "../../schema/sampled-token.ts";
-import type { CallFinished, Tried } from "../../schema/session-log.ts";
-import { textOfIds } from "../../tokens/id-text.ts";
-import { GrowingText } from "../../wire/growing-text.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import { toErrorRecord } from "../session/error-record.ts";

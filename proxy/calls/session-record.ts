@@ -1,7 +1,8 @@
 /** What of a session its harness may ask for and refer to: a dialect's own calls, and the conversations it opened. */
-import type { Dialect, SessionRecord, StoredCall, StoredConversation } from "../../dialects/dialect.ts";
-import { mintToolCallId, newId } from "../../schema/ids.ts";
-import { type Message, toolCallsOf } from "../../schema/message.ts";
+
+import { mintToolCallId, newId } from "../../base/schema/ids.ts";
+import { type Message, toolCallsOf } from "../../base/schema/message.ts";
+import type { Dialect, SessionRecord, StoredCall, StoredConversation } from "../dialects/dialect.ts";
 import type { Call } from "../session/call.ts";
 import { fromErrorRecord } from "../session/error-record.ts";
 import type { Session } from "../session/session.ts";

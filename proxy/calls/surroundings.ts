@@ -1,5 +1,5 @@
-import type { Watcher } from "../../schema/watcher.ts";
-import type { Network } from "../../wire/network.ts";
+import type { Watcher } from "../../base/schema/watcher.ts";
+import type { Network } from "../../base/wire/network.ts";
 import type { Continuity } from "../continuity/continuity.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 

@@ -1,5 +1,5 @@
 /** When the tools ran whose results a call brings, as far as the proxy sees it. */
-import type { ToolTime } from "../../schema/watcher.ts";
+import type { ToolTime } from "../../base/schema/watcher.ts";
 import type { Call } from "../session/call.ts";
 
 /** More tools in one turn are not told to a monitor. */

@@ -4,8 +4,8 @@
  * the template does to the conversation before it, nor how the turn itself was tokenised. Right or refused: wherever the
  * two disagree in anything but scaffolding of the turn itself, there is no suffix.
  */
-import type { Message, Tool } from "../../schema/message.ts";
-import { commonPrefix } from "../../tokens/prefix.ts";
+import type { Message, Tool } from "../../base/schema/message.ts";
+import { commonPrefix } from "../../base/tokens/prefix.ts";
 import { marks } from "./shape.ts";
 
 /** The engine's own template and tokenizer, with the call's settings. */

@@ -1,5 +1,5 @@
-import type { ContinuityRecord } from "../../schema/session-log.ts";
-import type { IdText } from "../../tokens/id-text.ts";
+import type { ContinuityRecord } from "../../base/schema/session-log.ts";
+import type { IdText } from "../../base/tokens/id-text.ts";
 
 /** How a call's prompt is made; `prompt_ids` where it was continued. */
 export type Continued = { record: ContinuityRecord; prompt_ids: IdText | null };

@@ -7,13 +7,14 @@
  * engine's own template. Where a step does not hold the call is rendered anew, with its cause, and the next turns go on
  * from there. Nothing is kept here but answers about templates: the conversations are the session's calls themselves.
  */
+
+import { AlidadeError } from "../../base/errors.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import { type Message, type Tool, textOf } from "../../base/schema/message.ts";
+import type { RenderCause } from "../../base/schema/session-log.ts";
+import type { IdText } from "../../base/tokens/id-text.ts";
+import { startsWith } from "../../base/tokens/prefix.ts";
 import type { Engine, RenderSource } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import { hashOf } from "../../schema/ids.ts";
-import { type Message, type Tool, textOf } from "../../schema/message.ts";
-import type { RenderCause } from "../../schema/session-log.ts";
-import type { IdText } from "../../tokens/id-text.ts";
-import { startsWith } from "../../tokens/prefix.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";

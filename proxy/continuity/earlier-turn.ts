@@ -4,12 +4,12 @@
  * not hold has a name, and the call is rendered anew.
  */
 
+import { hashOf } from "../../base/schema/ids.ts";
+import { type Message, textOf } from "../../base/schema/message.ts";
+import type { CallBegun, RenderCause } from "../../base/schema/session-log.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import { sameJson } from "../../base/wire/same-json.ts";
 import { isCleared } from "../../reconstruct/index.ts";
-import { hashOf } from "../../schema/ids.ts";
-import { type Message, textOf } from "../../schema/message.ts";
-import type { CallBegun, RenderCause } from "../../schema/session-log.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
-import { sameJson } from "../../wire/same-json.ts";
 import { type Call, isSameMessage } from "../session/call.ts";
 import { hasReasoning } from "./kept-reasoning.ts";
 

@@ -2,7 +2,7 @@
  * Which thoughts of earlier turns a template prints: many leave them out once the user has spoken again. Asked with a
  * conversation of the same build in which every turn's thought is a mark of its own.
  */
-import { type Message, toolCallsOf } from "../../schema/message.ts";
+import { type Message, toolCallsOf } from "../../base/schema/message.ts";
 import type { Renderer } from "./anchor.ts";
 import { dummyTools, marks } from "./shape.ts";
 

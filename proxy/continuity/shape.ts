@@ -2,7 +2,7 @@
  * The form of a turn and of the messages appended to it, with place holders for the content. The template closes two turns
  * of one form alike, so a finding for one holds for the other.
  */
-import { type Message, type Tool, toolCallsOf } from "../../schema/message.ts";
+import { type Message, type Tool, toolCallsOf } from "../../base/schema/message.ts";
 
 /** Words that stand for content. Letters only, so that no template quotes them; found again in what it prints. */
 export const marks = {

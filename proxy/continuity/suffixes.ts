@@ -3,10 +3,10 @@
  * one rendering of the small conversation with the real appended messages gives their suffix, and that it begins as the
  * first one did is checked in each.
  */
-import { AlidadeError } from "../../errors.ts";
-import { type Message, type Tool, toolCallsOf } from "../../schema/message.ts";
-import type { IdText } from "../../tokens/id-text.ts";
-import { startsWith } from "../../tokens/prefix.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { type Message, type Tool, toolCallsOf } from "../../base/schema/message.ts";
+import type { IdText } from "../../base/tokens/id-text.ts";
+import { startsWith } from "../../base/tokens/prefix.ts";
 import { type Anchor, type Close, findAnchor, type NoAnchor, type Renderer } from "./anchor.ts";
 import type { Remember } from "./kept-reasoning.ts";
 import { dummyAppended, dummyConversation, dummyTools, type Past, printsIds, type Shape, withDummyIds } from "./shape.ts";

@@ -2,10 +2,10 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
-import { complaintOf } from "../../schema/complaint.ts";
-import { withJoined } from "../../wire/joined.ts";
-import { parseJson } from "../../wire/json.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { complaintOf } from "../../base/schema/complaint.ts";
+import { withJoined } from "../../base/wire/joined.ts";
+import { parseJson } from "../../base/wire/json.ts";
 import { RequestBytes } from "../http/request-bytes.ts";
 
 export type ControlEnv = { Bindings: HttpBindings };

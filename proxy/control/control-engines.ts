@@ -1,8 +1,8 @@
 /** The control listener's routes for engines and for the fence around a weight update. */
 import { z } from "zod";
+import { AlidadeError } from "../../base/errors.ts";
+import { Policy } from "../../base/schema/policy.ts";
 import { engineNamed, whyNoEngineUrl } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import { Policy } from "../../schema/policy.ts";
 import { callsAtOnce, resampleLost } from "../pool/engine-options.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 import type { Controlled } from "./controlled.ts";

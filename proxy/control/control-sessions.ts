@@ -1,8 +1,8 @@
 /** The control listener's routes for sessions, and its health. */
 import { z } from "zod";
-import { RewardComponent } from "../../schema/reward-component.ts";
-import { NewSession } from "../../schema/session-spec.ts";
-import { gauge, type MetricFamily, prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
+import { RewardComponent } from "../../base/schema/reward-component.ts";
+import { NewSession } from "../../base/schema/session-spec.ts";
+import { gauge, type MetricFamily, prometheusText, prometheusType } from "../../base/wire/prometheus-text.ts";
 import type { Session } from "../session/session.ts";
 import type { Controlled } from "./controlled.ts";
 import { engineMetrics } from "./engine-metrics.ts";

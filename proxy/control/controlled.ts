@@ -1,10 +1,10 @@
 /** What of the proxy the control listener reads and changes. */
 
-import type { Policy } from "../../schema/policy.ts";
-import type { RewardComponent } from "../../schema/reward-component.ts";
-import type { NewSession } from "../../schema/session-spec.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
-import type { MetricFamily } from "../../wire/prometheus-text.ts";
+import type { Policy } from "../../base/schema/policy.ts";
+import type { RewardComponent } from "../../base/schema/reward-component.ts";
+import type { NewSession } from "../../base/schema/session-spec.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
+import type { MetricFamily } from "../../base/wire/prometheus-text.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
 import type { WeightFences } from "../pool/weight-fence.ts";
 import type { Session } from "../session/session.ts";

@@ -1,5 +1,5 @@
 /** What the engines of a proxy do now, for a monitor. */
-import type { MetricFamily, MetricSample } from "../../wire/prometheus-text.ts";
+import type { MetricFamily, MetricSample } from "../../base/wire/prometheus-text.ts";
 import type { EngineSlot } from "../pool/engine-slot.ts";
 
 type EngineNow = Pick<ReturnType<EngineSlot["describe"]>, "name" | "in_flight" | "waiting" | "health" | "draining" | "paused">;

@@ -1,6 +1,6 @@
 /** What a trainer sends around a weight update, to one proxy or to the service for all of them. */
 import { z } from "zod";
-import { Policy } from "../../schema/policy.ts";
+import { Policy } from "../../base/schema/policy.ts";
 
 /** Not above a day: nothing that a trainer waits for takes longer, and a timer that is too long for Node fires at once. */
 export const Seconds = z.number().min(0).max(86_400);

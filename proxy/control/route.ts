@@ -2,8 +2,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
-import { complaintOf } from "../../schema/complaint.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { complaintOf } from "../../base/schema/complaint.ts";
 import { RequestBytes } from "../http/request-bytes.ts";
 import { body, bodyMs, type ControlEnv, mostBodyBytes } from "./control-body.ts";
 import { readLines } from "./read-lines.ts";

@@ -5,9 +5,9 @@
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
-import { AlidadeError, type ErrorCode } from "../../errors.ts";
-import { type GrowingJson, type ReadBody, readWhole } from "../../wire/growing-json.ts";
-import { withJoined } from "../../wire/joined.ts";
+import { AlidadeError, type ErrorCode } from "../../base/errors.ts";
+import { type GrowingJson, type ReadBody, readWhole } from "../../base/wire/growing-json.ts";
+import { withJoined } from "../../base/wire/joined.ts";
 import type { Session } from "../session/session.ts";
 import { FairShare } from "./fair-share.ts";
 import type { Gate } from "./gate.ts";

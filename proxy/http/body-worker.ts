@@ -4,9 +4,9 @@
  */
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { asAlidadeError } from "../../errors.ts";
-import { readWhole } from "../../wire/growing-json.ts";
-import { mayHaveWrittenNumbers } from "../../wire/written-numbers.ts";
+import { asAlidadeError } from "../../base/errors.ts";
+import { readWhole } from "../../base/wire/growing-json.ts";
+import { mayHaveWrittenNumbers } from "../../base/wire/written-numbers.ts";
 import type { Question, ReadAnswer } from "./body-reader.ts";
 
 // Lower priority than the main thread. On other systems this would change the whole process.

@@ -3,7 +3,7 @@
  * has been used to stop its siblings. What a person runs in a session of their own is bounded only by what no harness does.
  */
 import { z } from "zod";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 
 const mebibyte = 1024 * 1024;
 const count = z.number().int().positive();

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { Pace } from "../../host/pace.ts";
+import { Pace } from "../../base/host/pace.ts";
 import type { Session } from "../session/session.ts";
 import type { Gate } from "./gate.ts";
 import { discard } from "./request-bytes.ts";

@@ -3,9 +3,9 @@
  * and shared in turn (bounds.ts). What waits holds nothing that others need; what waits too long gets a 429.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError } from "../../errors.ts";
-import { Pace } from "../../host/pace.ts";
-import type { Brought } from "../../wire/growing-json.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { Pace } from "../../base/host/pace.ts";
+import type { Brought } from "../../base/wire/growing-json.ts";
 import type { Session } from "../session/session.ts";
 import { type Bounds, boundsOf } from "./bounds.ts";
 import type { Exchange } from "./exchange.ts";

@@ -1,8 +1,8 @@
 /** An exchange that has its connection for itself. Knows how the connection ended. */
 import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
-import type { Dialect, Framing, Headers, HttpAnswer, SseFrame } from "../../dialects/dialect.ts";
-import { type StreamEncoder, streamEncoder } from "../../wire/framing.ts";
+import { type StreamEncoder, streamEncoder } from "../../base/wire/framing.ts";
+import type { Dialect, Framing, Headers, HttpAnswer, SseFrame } from "../dialects/dialect.ts";
 import type { Exchange } from "./exchange.ts";
 import type { RequestBytes } from "./request-bytes.ts";
 import { writeChunk } from "./write-chunk.ts";

@@ -1,7 +1,7 @@
 /** Opening and closing a listener, for harnesses and for control alike. */
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { certifiedName, type TlsPair } from "./tls-files.ts";
 
 export type HttpServer = Server | TlsServer;

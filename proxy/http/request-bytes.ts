@@ -2,9 +2,9 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError } from "../../errors.ts";
-import type { Pace } from "../../host/pace.ts";
-import type { BodySeen } from "../../schema/session-log.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Pace } from "../../base/host/pace.ts";
+import type { BodySeen } from "../../base/schema/session-log.ts";
 
 export type ReadLimits = {
   limit: number;

@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
-import { AlidadeError, messageOf } from "../../errors.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
 
 /** PEM: the certificate, with those between it and its root behind it, and its private key. */
 export type TlsPair = { cert: Buffer; key: Buffer };

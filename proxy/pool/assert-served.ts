@@ -2,8 +2,8 @@
  * A name that leads to no engine is a slip of the operator's, so it is said before the first sandbox is made, or the
  * session opened, and not by every call. Engines of `serve` come and go, so there a route may name one that is to come.
  */
-import { AlidadeError, type ErrorCode } from "../../errors.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import { AlidadeError, type ErrorCode } from "../../base/errors.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import { type EngineRoute, routeFor } from "./routes.ts";
 import { plainName, ruled } from "./serving.ts";

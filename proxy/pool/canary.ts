@@ -2,9 +2,10 @@
  * A question of our own to an engine, the same each time: one token of a short prompt. No words of a session are in it, so
  * what becomes of it says how the engine is, where a failed call may only say what it was asked.
  */
+
+import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { newId } from "../../base/schema/ids.ts";
 import type { Engine, SampleRequest } from "../../engines/index.ts";
-import { type AlidadeError, asAlidadeError } from "../../errors.ts";
-import { newId } from "../../schema/ids.ts";
 import { isAlive } from "./engine-health.ts";
 
 /**

@@ -2,8 +2,8 @@
  * Which engine a call goes to: those that the rules allow, of these the ones that serve its model and its policy, and of
  * these the one that holds its session's prefix, else the one with the least to do.
  */
-import { AlidadeError } from "../../errors.ts";
-import { nameOfPolicy, type Policy, samePolicy } from "../../schema/policy.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { nameOfPolicy, type Policy, samePolicy } from "../../base/schema/policy.ts";
 import { assertTrainable, type EngineSlot } from "./engine-slot.ts";
 import { placeOf, type Wish } from "./own-model.ts";
 import type { EngineRoute } from "./routes.ts";

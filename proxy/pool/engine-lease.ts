@@ -1,8 +1,9 @@
 /** A call's place at an engine, from the moment it is let through the gate until its try is over. */
+
+import { AlidadeError } from "../../base/errors.ts";
+import { nameOfPolicy, type Policy, samePolicy } from "../../base/schema/policy.ts";
+import type { PolicyCheck } from "../../base/schema/session-log.ts";
 import type { Engine, EngineFacts } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import { nameOfPolicy, type Policy, samePolicy } from "../../schema/policy.ts";
-import type { PolicyCheck } from "../../schema/session-log.ts";
 import type { EngineSlot, RunningCall } from "./engine-slot.ts";
 import { checkPolicy } from "./engine-word.ts";
 

@@ -3,10 +3,11 @@
  * says at which), and those that fail are left alone until they answer again (engine-watch.ts). How many calls an engine
  * gets at once is limited only where its operator says so: what is too much for it, it says itself (429, 503).
  */
+
+import { AlidadeError } from "../../base/errors.ts";
+import { untilAborted } from "../../base/host/until-aborted.ts";
+import { isPinned, type SessionOptions } from "../../base/schema/session-spec.ts";
 import type { EngineFacts } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import { untilAborted } from "../../host/until-aborted.ts";
-import { isPinned, type SessionOptions } from "../../schema/session-spec.ts";
 import { assertModelOf } from "./assert-served.ts";
 import { candidates, pick, type RoutedModel, routedModelOf } from "./choose-engine.ts";
 import { conflict } from "./conflict.ts";

@@ -1,11 +1,12 @@
 /** One engine of the pool: its abilities, its weights, its running calls, and whether it takes more. */
+
+import { AlidadeError } from "../../base/errors.ts";
+import { SharedWork } from "../../base/host/shared-work.ts";
+import { newId } from "../../base/schema/ids.ts";
+import type { Policy } from "../../base/schema/policy.ts";
+import type { Purpose } from "../../base/schema/session-spec.ts";
+import { toMatch } from "../../base/schema/to-match.ts";
 import type { Engine, EngineFacts } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import { SharedWork } from "../../host/shared-work.ts";
-import { newId } from "../../schema/ids.ts";
-import type { Policy } from "../../schema/policy.ts";
-import type { Purpose } from "../../schema/session-spec.ts";
-import { toMatch } from "../../schema/to-match.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import { checkPolicy, type NamedWeights } from "./engine-word.ts";
 

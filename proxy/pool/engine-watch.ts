@@ -3,9 +3,9 @@
  * own, and its answer opens an engine's breaker or closes it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AlidadeError } from "../../errors.ts";
-import { Deadline } from "../../host/deadline.ts";
-import { untilAborted } from "../../host/until-aborted.ts";
+import type { AlidadeError } from "../../base/errors.ts";
+import { Deadline } from "../../base/host/deadline.ts";
+import { untilAborted } from "../../base/host/until-aborted.ts";
 import { askCanary, type EngineState } from "./canary.ts";
 import { conflict } from "./conflict.ts";
 import { isAlive } from "./engine-health.ts";

@@ -2,10 +2,11 @@
  * The name of an engine's weights, held against what the engine itself calls them: an unchecked label would be
  * trained on as if it were true.
  */
+
+import type { AlidadeError } from "../../base/errors.ts";
+import type { Policy } from "../../base/schema/policy.ts";
+import type { PolicyCheck } from "../../base/schema/session-log.ts";
 import type { Engine } from "../../engines/index.ts";
-import type { AlidadeError } from "../../errors.ts";
-import type { Policy } from "../../schema/policy.ts";
-import type { PolicyCheck } from "../../schema/session-log.ts";
 import { conflict } from "./conflict.ts";
 
 /** How an engine's weights are named, and the engine's own name of them where that is another. */

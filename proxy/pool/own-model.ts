@@ -3,9 +3,9 @@
  * its calls go where its own model goes, unless a rule of the operator's that is open to sandboxes says otherwise. What
  * another model sampled is on the record as such, in any session, and is never trained.
  */
-import { AlidadeError } from "../../errors.ts";
-import type { Policy } from "../../schema/policy.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Policy } from "../../base/schema/policy.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import { type EngineRoute, type RouteQuestion, routeFor } from "./routes.ts";
 import { modelAt, plainName, preferPolicy, ruled, stepOf } from "./serving.ts";

@@ -1,6 +1,7 @@
 /** Probes an engine's abilities once, before its first call. */
+
+import { AlidadeError, messageOf } from "../../base/errors.ts";
 import type { Engine, EngineFacts } from "../../engines/index.ts";
-import { AlidadeError, messageOf } from "../../errors.ts";
 
 /** A cold engine compiles its first request (22 s were seen on a CPU); beyond this it hangs. */
 const probeTimeoutMs = 120_000;

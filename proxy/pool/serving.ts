@@ -1,6 +1,6 @@
 /** The engines that serve a model name, their own name for it, and the policy of its weights. */
-import { AlidadeError } from "../../errors.ts";
-import type { Policy } from "../../schema/policy.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Policy } from "../../base/schema/policy.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import type { EngineRoute } from "./routes.ts";
 

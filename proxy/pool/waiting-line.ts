@@ -3,9 +3,9 @@
  * in the order of their arrival, and is handed the place of a call that leaves. An engine at which none waits takes the first
  * call of another's that it may take. The wait is charged to no budget of the session.
  */
-import { AlidadeError } from "../../errors.ts";
-import { Deadline } from "../../host/deadline.ts";
-import { untilAborted } from "../../host/until-aborted.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { Deadline } from "../../base/host/deadline.ts";
+import { untilAborted } from "../../base/host/until-aborted.ts";
 import type { EngineLease } from "./engine-lease.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 

@@ -5,10 +5,11 @@
  * whether the weights are complete. The fence lives in this process only: after a restart all gates are open, and
  * a node shuts those again that its ledger names.
  */
+
+import { AlidadeError } from "../../base/errors.ts";
+import { newId } from "../../base/schema/ids.ts";
+import type { Policy } from "../../base/schema/policy.ts";
 import type { PrefixReset } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import { newId } from "../../schema/ids.ts";
-import type { Policy } from "../../schema/policy.ts";
 import { conflict } from "./conflict.ts";
 import type { EnginePool } from "./engine-pool.ts";
 import { type EngineSlot, weightUpdate } from "./engine-slot.ts";

@@ -2,12 +2,13 @@
  * Compares an emitted turn with what came back. Changes by a serialiser (order of keys, spacing, ids, order of parallel
  * calls, outer white space, another place for invalid JSON) can be undone; anything else is an edit.
  */
-import { fromCarrier } from "../../dialects/carrier.ts";
-import { toolInput } from "../../dialects/tool-input.ts";
-import { canonicalArguments, parseArguments } from "../../schema/arguments.ts";
-import { type Message, type Part, type ToolCallPart, textOf, toolCallsOf } from "../../schema/message.ts";
-import type { Restored } from "../../schema/session-log.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+
+import { canonicalArguments, parseArguments } from "../../base/schema/arguments.ts";
+import { type Message, type Part, type ToolCallPart, textOf, toolCallsOf } from "../../base/schema/message.ts";
+import type { Restored } from "../../base/schema/session-log.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import { fromCarrier } from "../dialects/carrier.ts";
+import { toolInput } from "../dialects/tool-input.ts";
 import { ownId } from "./own-id.ts";
 
 export type Comparison = {

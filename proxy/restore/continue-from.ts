@@ -2,9 +2,9 @@
  * A request may name an earlier answer instead of sending the conversation again. The record holds that conversation as
  * the engine got it, so it goes on without a detour through the harness: nothing of it needs to be restored.
  */
-import { AlidadeError } from "../../errors.ts";
-import type { NeutralRequest } from "../../schema/message.ts";
-import type { Restored } from "../../schema/session-log.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { NeutralRequest } from "../../base/schema/message.ts";
+import type { Restored } from "../../base/schema/session-log.ts";
 import type { Session } from "../session/session.ts";
 import type { RestoreResult } from "./restore.ts";
 

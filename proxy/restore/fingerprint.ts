@@ -1,8 +1,8 @@
 /** Identity of a request: by it match knows that one comes again. */
 import { hash } from "node:crypto";
+import { canonicalJson } from "../../base/schema/ids.ts";
+import type { Message, NeutralRequest } from "../../base/schema/message.ts";
 import { grammarFields } from "../../engines/index.ts";
-import { canonicalJson } from "../../schema/ids.ts";
-import type { Message, NeutralRequest } from "../../schema/message.ts";
 import { messageKey } from "../session/call.ts";
 
 /** What says which form an answer has, and where it ends. */

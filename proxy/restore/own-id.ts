@@ -1,5 +1,5 @@
 /** Tool-call ids of ours, as harnesses leave them. */
-import { fromToolCallId } from "../../schema/ids.ts";
+import { fromToolCallId } from "../../base/schema/ids.ts";
 
 const embedded = /(call[0-9a-z]{20}t\d{1,4})(?!\d)/;
 

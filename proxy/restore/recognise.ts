@@ -1,7 +1,8 @@
 /** Finds the call that sampled a turn: by the tool-call ids that we minted, else by our carrier, else by its text, else by its position. */
-import { fromCarrier } from "../../dialects/carrier.ts";
-import { type Message, textOf, toolCallsOf } from "../../schema/message.ts";
-import type { Restored } from "../../schema/session-log.ts";
+
+import { type Message, textOf, toolCallsOf } from "../../base/schema/message.ts";
+import type { Restored } from "../../base/schema/session-log.ts";
+import { fromCarrier } from "../dialects/carrier.ts";
 import { type Call, isSameMessage } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
 import { idInText, ownId } from "./own-id.ts";

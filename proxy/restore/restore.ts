@@ -2,10 +2,11 @@
  * Restore undoes what the harness's serialiser did to a turn that we emitted: renamed ids, re-serialised arguments, trimmed
  * or dropped white space, split messages. A turn with other content was edited: it stays as it was sent, and is labelled.
  */
-import { fromCarrier } from "../../dialects/carrier.ts";
-import type { Message } from "../../schema/message.ts";
-import { toolCallsOf } from "../../schema/message.ts";
-import type { Restored } from "../../schema/session-log.ts";
+
+import type { Message } from "../../base/schema/message.ts";
+import { toolCallsOf } from "../../base/schema/message.ts";
+import type { Restored } from "../../base/schema/session-log.ts";
+import { fromCarrier } from "../dialects/carrier.ts";
 import type { Call } from "../session/call.ts";
 import type { RestoredTurn } from "../session/sent-before.ts";
 import type { Session } from "../session/session.ts";

@@ -2,7 +2,7 @@
  * A turn of a thought alone has no words that a harness could send back. Once it has dropped the thought, it leaves the turn
  * out, or sends words of its own in its place. `restore: full` keeps what was sampled in the context, and so this turn.
  */
-import { type Message, textOf } from "../../schema/message.ts";
+import { type Message, textOf } from "../../base/schema/message.ts";
 import { type Call, normalText } from "../session/call.ts";
 import { isAnswerTo } from "../session/emitted-turns.ts";
 import type { Session } from "../session/session.ts";

@@ -3,8 +3,9 @@
  * sandboxed agent does not choose it: only the kinds count that its harness is known to make (`known_classes`), and
  * anything else is the main agent's work. What was read is on the record beside it.
  */
-import type { CallLabels } from "../../dialects/dialect.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import type { CallLabels } from "../dialects/dialect.ts";
 
 export function believedLabels(
   { sandboxed, known_classes }: Pick<SessionSpec, "sandboxed" | "known_classes">,

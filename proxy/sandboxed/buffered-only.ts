@@ -1,6 +1,6 @@
 /** A live answer shows a turn before its end: an agent could act on the part of it that it likes and leave the rest. */
-import { AlidadeError } from "../../errors.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 
 /** Throws `request_invalid` for a sandboxed session whose answers would be live. */
 export function assertBuffered({ sandboxed, relay }: Partial<Pick<SessionSpec, "sandboxed" | "relay">>): void {

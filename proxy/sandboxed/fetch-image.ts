@@ -7,10 +7,10 @@ import { lookup } from "node:dns/promises";
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIPv6 } from "node:net";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { toMatch } from "../../schema/to-match.ts";
-import { checkedAddresses, type Network } from "../../wire/network.ts";
-import { isPublicAddress } from "../../wire/public-address.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { toMatch } from "../../base/schema/to-match.ts";
+import { checkedAddresses, type Network } from "../../base/wire/network.ts";
+import { isPublicAddress } from "../../base/wire/public-address.ts";
 import { imageOutside } from "./sandboxed-request.ts";
 
 /** What an image may weigh at the vendors' own APIs, or more. */

@@ -1,6 +1,6 @@
 /** The images that a sandboxed client names by their addresses, as `data:` URLs: so the record holds what the engine saw. */
-import type { Message, Part } from "../../schema/message.ts";
-import type { Network } from "../../wire/network.ts";
+import type { Message, Part } from "../../base/schema/message.ts";
+import type { Network } from "../../base/wire/network.ts";
 import type { Session } from "../session/session.ts";
 import { fetchImage } from "./fetch-image.ts";
 import { imageOutside, imageUrlsOf, isImageData } from "./sandboxed-request.ts";

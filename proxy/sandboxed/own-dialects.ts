@@ -2,10 +2,11 @@
  * In which dialects a session's client may ask. A harness speaks one, so a request in another one comes from a command of
  * its agent: each dialect has doors and records of its own, and such calls would be work that no harness did.
  */
-import type { Dialect, Route } from "../../dialects/dialect.ts";
-import { dialects } from "../../dialects/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+
+import { AlidadeError } from "../../base/errors.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import type { Dialect, Route } from "../dialects/dialect.ts";
+import { dialects } from "../dialects/index.ts";
 
 type Spoken = Pick<SessionSpec, "dialects">;
 

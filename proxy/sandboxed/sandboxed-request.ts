@@ -4,9 +4,9 @@
  * reach the engine that every API has. The others are the operator's (`sampling`, `allow_fields`). A body's fields that no
  * dialect maps (`metadata`, `store`, `user`, `kv_transfer_params` …) are recorded and reach no engine in any session.
  */
-import { AlidadeError } from "../../errors.ts";
-import type { Message, NeutralRequest, Sampling } from "../../schema/message.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Message, NeutralRequest, Sampling } from "../../base/schema/message.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 
 /** Parameters that the vendors' own APIs have. They cut or sharpen what the policy says, and none says it in its place. */
 const openParameters: ReadonlySet<string> = new Set([

@@ -2,9 +2,10 @@
  * Schemas that point outside of themselves. An engine makes grammars of the schemas of tools and answers, and what
  * resolves their references may fetch them: the engine has the network that a sandbox has not.
  */
+
+import { AlidadeError } from "../../base/errors.ts";
+import type { NeutralRequest } from "../../base/schema/message.ts";
 import { grammarFields } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import type { NeutralRequest } from "../../schema/message.ts";
 
 /** Throws `request_invalid` for the first reference of a request that is not to its own schema. `body_values` bounds the walk. */
 export function assertReferencesInside({ tools, sampling }: Pick<NeutralRequest, "tools" | "sampling">): void {

@@ -3,9 +3,9 @@
  * hold a sample to one (`isUnderGrammar`) is written down and not passed on, or it would choose which of its tokens are
  * trained. The operator allows it by field (`allow_fields`), or forces it (`sampling`).
  */
-import type { NeutralRequest, Sampling } from "../../schema/message.ts";
-import type { CallBegun } from "../../schema/session-log.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import type { NeutralRequest, Sampling } from "../../base/schema/message.ts";
+import type { CallBegun } from "../../base/schema/session-log.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 
 type RequestLimits = Pick<SessionSpec, "sandboxed" | "purpose" | "allow_fields">;
 type PassedOn = Pick<NeutralRequest, "tools" | "tool_choice"> & Pick<CallBegun, "withheld">;

@@ -2,8 +2,8 @@
  * A seed decides a sample. Where a sandboxed agent is trained it would choose among its samples by it, so it is written
  * down and not passed on; the operator allows it (`allow_fields`), or forces one (`sampling`).
  */
-import type { Sampling } from "../../schema/message.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import type { Sampling } from "../../base/schema/message.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 
 /** Undefined for a seed that is not passed on. */
 export function seedWithheld(

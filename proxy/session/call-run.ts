@@ -1,6 +1,6 @@
 /** What a call does in this process, from the moment it is let in until what came of it is in the log. */
-import type { AlidadeError } from "../../errors.ts";
-import type { Tried } from "../../schema/session-log.ts";
+import type { AlidadeError } from "../../base/errors.ts";
+import type { Tried } from "../../base/schema/session-log.ts";
 import type { Generation } from "../calls/generation.ts";
 import type { OpenPause } from "../pool/engine-lease.ts";
 import type { Call } from "./call.ts";

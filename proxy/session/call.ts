@@ -1,9 +1,9 @@
 /** A call as its log entries tell it, with the deltas unfolded. What it does in this process is a `CallRun`. */
 import { hash } from "node:crypto";
-import { canonicalJson } from "../../schema/ids.ts";
-import { type Message, type Turn, textOf } from "../../schema/message.ts";
-import type { Answered, CallBegun, CallFinished, EngineFingerprints, Replayed, Tried } from "../../schema/session-log.ts";
-import type { IdText } from "../../tokens/id-text.ts";
+import { canonicalJson } from "../../base/schema/ids.ts";
+import { type Message, type Turn, textOf } from "../../base/schema/message.ts";
+import type { Answered, CallBegun, CallFinished, EngineFingerprints, Replayed, Tried } from "../../base/schema/session-log.ts";
+import type { IdText } from "../../base/tokens/id-text.ts";
 
 /** Whether the client got the answer: `none` is unknown. */
 export type Delivery = "none" | Answered["delivery"];

@@ -1,7 +1,7 @@
 /** A session's finished turns, found by their content and by their position in a conversation. */
-import { canonicalArguments } from "../../schema/arguments.ts";
-import { hashOf } from "../../schema/ids.ts";
-import { type Message, toolCallsOf } from "../../schema/message.ts";
+import { canonicalArguments } from "../../base/schema/arguments.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import { type Message, toolCallsOf } from "../../base/schema/message.ts";
 import { asText, reasoningOf } from "../restore/compare-turn.ts";
 import { type Call, isSameMessage, normalText } from "./call.ts";
 

@@ -1,7 +1,7 @@
 /** A failure as the record keeps it, and back. */
-import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
-import type { ErrorRecord } from "../../schema/session-log.ts";
-import { Budgets } from "../../schema/session-spec.ts";
+import { AlidadeError, asAlidadeError, messageOf } from "../../base/errors.ts";
+import type { ErrorRecord } from "../../base/schema/session-log.ts";
+import { Budgets } from "../../base/schema/session-spec.ts";
 
 export function toErrorRecord(error: unknown): ErrorRecord {
   const ours = asAlidadeError(error, "internal");

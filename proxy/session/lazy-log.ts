@@ -2,8 +2,8 @@
  * A session's log that is open only while it is written: thousands of sealed sessions hold no file, and a late reward opens
  * its file again.
  */
-import type { LogEntry } from "../../schema/session-log.ts";
-import type { SessionLog, Store } from "../../store/index.ts";
+import type { LogEntry } from "../../base/schema/session-log.ts";
+import type { SessionLog, Store } from "../store/index.ts";
 
 export class LazyLog {
   readonly #open: () => Promise<SessionLog>;

@@ -5,7 +5,7 @@
  * same tools in the same dialect, as after a compaction. A command can imitate that, so no rule may depend on this test
  * alone.
  */
-import { workClasses } from "../../schema/session-spec.ts";
+import { workClasses } from "../../base/schema/session-spec.ts";
 import type { Call } from "./call.ts";
 
 /** `last`: the call, or the call that it goes on from; null: a conversation of which nothing is known. */

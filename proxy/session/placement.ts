@@ -1,7 +1,7 @@
 /** What a session's tries say of where its next calls go. */
-import type { Policy } from "../../schema/policy.ts";
-import type { CallBegun, Tried } from "../../schema/session-log.ts";
-import { type SessionSpec, workClasses } from "../../schema/session-spec.ts";
+import type { Policy } from "../../base/schema/policy.ts";
+import type { CallBegun, Tried } from "../../base/schema/session-log.ts";
+import { type SessionSpec, workClasses } from "../../base/schema/session-spec.ts";
 import type { Placement } from "../pool/own-model.ts";
 
 /** A session remembers only its last few engines. */

@@ -1,5 +1,5 @@
 /** A prompt's ids beside those of an earlier call: what is new of them is parsed and stored, the rest is a reference. */
-import { IdText, parseIds, type TextHead, textOfIds } from "../../tokens/id-text.ts";
+import { IdText, parseIds, type TextHead, textOfIds } from "../../base/tokens/id-text.ts";
 
 /** A list as the log stores it: the head of an earlier call's, and what is new. */
 export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[] };

@@ -1,7 +1,7 @@
 /** A session from its log: what a crashed process knew, and nothing that it had not written down. */
-import { AlidadeError } from "../../errors.ts";
-import type { LogLine } from "../../schema/session-log.ts";
-import type { Store } from "../../store/index.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { LogLine } from "../../base/schema/session-log.ts";
+import type { Store } from "../store/index.ts";
 import { LazyLog } from "./lazy-log.ts";
 import { Session } from "./session.ts";
 

@@ -1,6 +1,6 @@
 /** Which attempts at which rollouts have a session: no two sessions are the same member of the same attempt. */
-import { AlidadeError } from "../../errors.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 
 type RolloutKey = Pick<SessionSpec, "task_id" | "group_id" | "rollout_id" | "member">;
 

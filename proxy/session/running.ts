@@ -1,8 +1,8 @@
 /** What goes on in a session in this process, and is gone with it: its log knows nothing of it yet. */
-import { untilAborted } from "../../host/until-aborted.ts";
-import { withinTime } from "../../host/within-time.ts";
-import type { Tried } from "../../schema/session-log.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import { untilAborted } from "../../base/host/until-aborted.ts";
+import { withinTime } from "../../base/host/within-time.ts";
+import type { Tried } from "../../base/schema/session-log.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import type { ServedBy } from "../pool/engine-slot.ts";
 import type { Call } from "./call.ts";
 import { CallRun } from "./call-run.ts";

@@ -3,10 +3,10 @@
  * repeated message at the same position behind the same messages is replaced by the earlier object, so facts about a
  * message (its turn, its identity, its wire text) are computed once.
  */
-import type { Message } from "../../schema/message.ts";
-import type { Restored } from "../../schema/session-log.ts";
-import { GrowingJson } from "../../wire/growing-json.ts";
-import { sameJson } from "../../wire/same-json.ts";
+import type { Message } from "../../base/schema/message.ts";
+import type { Restored } from "../../base/schema/session-log.ts";
+import { GrowingJson } from "../../base/wire/growing-json.ts";
+import { sameJson } from "../../base/wire/same-json.ts";
 import type { Call } from "./call.ts";
 
 /** A message of the assistant and the call that sampled it; `record` is null where no call did. */

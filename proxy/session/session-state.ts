@@ -2,8 +2,8 @@
  * What a session's log says. `apply` is the only way to change it: with each entry once it is durable, and with all of
  * them when the session is brought back. So a process that was killed knows afterwards what it knew, and nothing else.
  */
-import type { Tool } from "../../schema/message.ts";
-import { withBase } from "../../schema/restored-turns.ts";
+import type { Tool } from "../../base/schema/message.ts";
+import { withBase } from "../../base/schema/restored-turns.ts";
 import type {
   Answered,
   CallBegun,
@@ -16,9 +16,9 @@ import type {
   Refused,
   Replayed,
   Tried,
-} from "../../schema/session-log.ts";
-import { type RequestClass, workClasses } from "../../schema/session-spec.ts";
-import { IdText } from "../../tokens/id-text.ts";
+} from "../../base/schema/session-log.ts";
+import { type RequestClass, workClasses } from "../../base/schema/session-spec.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
 import { Call } from "./call.ts";
 import { EmittedTurns, isAnswerTo } from "./emitted-turns.ts";
 import { isOwnTurn } from "./own-turn.ts";

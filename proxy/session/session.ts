@@ -1,14 +1,14 @@
 /** One run of one harness as the proxy sees it: what its log says (session-state.ts), and what runs now (running.ts). */
-import { AlidadeError } from "../../errors.ts";
-import { hashOf } from "../../schema/ids.ts";
-import type { Tool, Turn } from "../../schema/message.ts";
-import type { RewardComponent } from "../../schema/reward-component.ts";
-import type { Answered, ErrorRecord, LogEntry, LogLine, Opened, Refused, Replayed } from "../../schema/session-log.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
-import { isFull } from "../../store/index.ts";
-import { sameJson } from "../../wire/same-json.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import type { Tool, Turn } from "../../base/schema/message.ts";
+import type { RewardComponent } from "../../base/schema/reward-component.ts";
+import type { Answered, ErrorRecord, LogEntry, LogLine, Opened, Refused, Replayed } from "../../base/schema/session-log.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import { sameJson } from "../../base/wire/same-json.ts";
 import type { ServedBy } from "../pool/engine-slot.ts";
 import type { Placed, Placement } from "../pool/own-model.ts";
+import { isFull } from "../store/index.ts";
 import type { Call } from "./call.ts";
 import type { CallRun } from "./call-run.ts";
 import type { LazyLog } from "./lazy-log.ts";

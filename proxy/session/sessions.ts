@@ -1,11 +1,11 @@
 /** The sessions of one proxy: opened, found by key, and rebuilt after a crash. */
-import { AlidadeError } from "../../errors.ts";
-import { hashKey, newId, newKey } from "../../schema/ids.ts";
-import { logSchemaVersion, type Opened } from "../../schema/session-log.ts";
-import { type NewSession, SessionSpec } from "../../schema/session-spec.ts";
-import type { Store } from "../../store/index.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { hashKey, newId, newKey } from "../../base/schema/ids.ts";
+import { logSchemaVersion, type Opened } from "../../base/schema/session-log.ts";
+import { type NewSession, SessionSpec } from "../../base/schema/session-spec.ts";
 import type { GivenPlace } from "../calls/given-place.ts";
 import { withBudgets } from "../http/bounds.ts";
+import type { Store } from "../store/index.ts";
 import { LazyLog } from "./lazy-log.ts";
 import { rebuildSession } from "./rebuild.ts";
 import { type AttemptCounting, RolloutAttempts } from "./rollout-attempts.ts";

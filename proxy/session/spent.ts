@@ -1,5 +1,5 @@
 /** What a session has used of its budgets, added up call by call. */
-import type { Budgets } from "../../schema/session-spec.ts";
+import type { Budgets } from "../../base/schema/session-spec.ts";
 import type { Call } from "./call.ts";
 
 export type BudgetName = keyof Budgets;

@@ -2,7 +2,7 @@
  * The storage base of a list: the earlier call whose own list (input ‖ output) begins most like it, so that the log holds
  * every message and token of a growing conversation once. It says nothing about parents.
  */
-import type { Message } from "../../schema/message.ts";
+import type { Message } from "../../base/schema/message.ts";
 import { type Call, isSameMessage } from "./call.ts";
 import type { Delta } from "./prompt-tokens.ts";
 import type { Session } from "./session.ts";

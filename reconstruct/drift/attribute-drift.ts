@@ -2,7 +2,7 @@
  * What makes a trainer's logprobs differ, by the evidence of the record. Calls whose context is exact from the root on are the
  * control: an engine's numerics or weights show in them too, a template's or a harness's doing does not.
  */
-import { type driftCauses, partedBy } from "../../schema/reasons/drift.ts";
+import { type driftCauses, partedBy } from "../../base/schema/reasons/drift.ts";
 import type { CallDrift } from "./call-drift.ts";
 
 export type DriftCause = keyof typeof driftCauses;

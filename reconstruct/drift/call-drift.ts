@@ -1,5 +1,5 @@
 /** How far a trainer's recomputed logprobs are from a call's recorded ones, with what the record says of its context. */
-import type { CallRecord, EdgeCause, Trajectory } from "../../schema/trajectory.ts";
+import type { CallRecord, EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
 import { whyNotComparable } from "../audit.ts";
 import { imagesOf } from "../rows/images-of.ts";
 import type { TrainerLogprobs } from "./trainer-logprobs.ts";

@@ -1,6 +1,6 @@
 /** A trainer's recomputed logprobs, held against the calls of stored trajectories. */
-import type { AlidadeError } from "../../errors.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import type { AlidadeError } from "../../base/errors.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { countBy } from "../count-by.ts";
 import { type AttributedDrift, attributeDrift } from "./attribute-drift.ts";
 import { type CallDrift, driftOf } from "./call-drift.ts";

@@ -1,4 +1,4 @@
-import type { Answered, CallBegun, CallFinished, Decoded, Tried } from "../../schema/session-log.ts";
+import type { Answered, CallBegun, CallFinished, Decoded, Tried } from "../../base/schema/session-log.ts";
 
 /** All that the log says of one call. What a killed process did not write is null or empty. */
 export type CallHistory = {

@@ -1,8 +1,8 @@
 /** The log's deltas laid out: where each call's conversation, prompt and sample stand among the others of its session. */
 
-import { AlidadeError } from "../../errors.ts";
-import { canonicalJson } from "../../schema/ids.ts";
-import type { Message } from "../../schema/message.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { canonicalJson } from "../../base/schema/ids.ts";
+import type { Message } from "../../base/schema/message.ts";
 import { SequenceTrie, type TrieNode } from "../tree/sequence-trie.ts";
 import type { CallHistory } from "./call-history.ts";
 

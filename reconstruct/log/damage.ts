@@ -3,9 +3,9 @@
  * to a lost list: half of an input would look like another input. A damaged call that keeps its request stays, with the
  * damage named, and is not trained. All other calls are unchanged.
  */
-import type { Tool } from "../../schema/message.ts";
-import type { DamagedLine } from "../../schema/session-log.ts";
-import type { Fidelity } from "../../schema/trajectory.ts";
+import type { Tool } from "../../base/schema/message.ts";
+import type { DamagedLine } from "../../base/schema/session-log.ts";
+import type { Fidelity } from "../../base/schema/trajectory.ts";
 import type { CallHistory, CallParts } from "./call-history.ts";
 
 export type Lost = Fidelity["damaged"][number];

@@ -1,7 +1,7 @@
 /** Whether a call's turn reached its harness. This is independent of how the next prompt renders the turn. */
 
-import type { Restored } from "../../schema/session-log.ts";
-import type { CallOutcome } from "../../schema/trajectory.ts";
+import type { Restored } from "../../base/schema/session-log.ts";
+import type { CallOutcome } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "./call-history.ts";
 import type { Conversations } from "./conversations.ts";
 

@@ -1,6 +1,6 @@
 /** Which weights sampled a call's tokens, as far as the log knows. */
-import { type Policy, samePolicy } from "../../schema/policy.ts";
-import type { WeightSpan } from "../../schema/session-log.ts";
+import { type Policy, samePolicy } from "../../base/schema/policy.ts";
+import type { WeightSpan } from "../../base/schema/session-log.ts";
 import type { CallHistory } from "./call-history.ts";
 
 /** The policy when the call was let through to the engine that answered it; it may have waited for that since it was begun. */

@@ -2,11 +2,11 @@
  * A session log, gathered by call. The order of the entries does not matter, only the times and ordinals in them: a
  * log may come from a killed process, from two files joined, or from a store that returns them as it likes.
  */
-import { AlidadeError } from "../../errors.ts";
-import type { Tool } from "../../schema/message.ts";
-import { withBase } from "../../schema/restored-turns.ts";
-import type { RewardComponent } from "../../schema/reward-component.ts";
-import type { DamagedLine, LogLine, Opened } from "../../schema/session-log.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Tool } from "../../base/schema/message.ts";
+import { withBase } from "../../base/schema/restored-turns.ts";
+import type { RewardComponent } from "../../base/schema/reward-component.ts";
+import type { DamagedLine, LogLine, Opened } from "../../base/schema/session-log.ts";
 import type { CallHistory, CallParts } from "./call-history.ts";
 import { type Lost, withoutDamage } from "./damage.ts";
 

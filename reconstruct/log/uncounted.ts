@@ -1,7 +1,7 @@
 /** Whether a call sampled tokens of which the log has neither ids nor a number: they are in no count. */
 import type { z } from "zod";
-import type { CallFinished, Tried } from "../../schema/session-log.ts";
-import type { UncountedReason } from "../../schema/trajectory.ts";
+import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
+import type { UncountedReason } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "./call-history.ts";
 
 export type Uncounted = z.infer<typeof UncountedReason>;

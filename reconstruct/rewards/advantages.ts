@@ -2,7 +2,7 @@
  * Advantages within a group, for trainers that take them ready. The baseline has one entry for each rollout, however
  * many rows its contexts forked into: a trainer that counts rows would weigh a rollout by its forks.
  */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 
 export const advantageMethods = ["grpo", "dr_grpo", "rloo", "leave_one_out"] as const;
 

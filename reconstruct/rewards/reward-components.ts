@@ -1,6 +1,6 @@
 /** Totals and token positions of reward components. A null never becomes 0: a total with a null in it is null. */
-import { AlidadeError } from "../../errors.ts";
-import type { RewardComponent } from "../../schema/reward-component.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { RewardComponent } from "../../base/schema/reward-component.ts";
 import type { FlatRow } from "../rows/flat-row.ts";
 
 /** Sum of value × weight over the components with a weight other than 0; null where one of them is null, or there is none. */

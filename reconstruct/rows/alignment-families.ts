@@ -5,7 +5,7 @@
  * For a row of T tokens, P of them prompt: entry i of `fullLength` belongs to token i; entry j of `responseOnly` to
  * response token j, which is token P + j; entry i of `shifted` to token i + 1 (which the model predicts at i).
  */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
 
 /** The number that a format writes for a token that was not sampled in this row; trainers differ. */

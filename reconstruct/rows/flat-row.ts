@@ -1,6 +1,6 @@
 /** A trainer's row: one array of tokens with what is known of each (full length, unshifted). */
 import { z } from "zod";
-import { TrajectoryStatus } from "../../schema/trajectory.ts";
+import { TrajectoryStatus } from "../../base/schema/trajectory.ts";
 
 export const FlatSegment = z.strictObject({
   /** Tokens `start` to `end` (exclusive) of the row. */

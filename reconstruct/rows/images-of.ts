@@ -1,5 +1,5 @@
-import type { Part } from "../../schema/message.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import type { Part } from "../../base/schema/message.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 
 /** Ids of the messages that show an image. */
 export function imagesOf({ messages }: Pick<Trajectory, "messages">): Set<string> {

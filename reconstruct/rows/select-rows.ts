@@ -11,8 +11,8 @@
  * no row, and `dummyRow` makes a place holder for formats that count positions. Every sampled token is in `tokens`:
  * trained, or under its reason.
  */
-import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
-import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
+import type { Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import { countBy } from "../count-by.ts";
 import type { Aggregation } from "../rewards/row-weight.ts";
 import { selectionNamed, type selections } from "../selection/index.ts";

@@ -1,6 +1,6 @@
 /** Where every sampled token of a rollout went: into training, or under the reason why not. */
-import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
-import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
+import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import type { RowPiece } from "../selection/selection.ts";
 import { callRules, firstReason, type TrainedSession } from "../trained/rules.ts";
 import { type Judge, recordedReasonOf } from "../trained/why-untrained.ts";
@@ -11,7 +11,7 @@ export type TokenAccount = {
   /** Reason (`UncountedReason`) -> calls that sampled an unknown number of tokens, which are in no count here. */
   uncounted: Record<string, number>;
   trained: number;
-  /** Reason (`schema/reasons/untrained.ts`) -> tokens. */
+  /** Reason (`base/schema/reasons/untrained.ts`) -> tokens. */
   excluded: Record<string, number>;
   /** Kind of call -> tokens that are `auxiliary` or `left_out_class` for it. */
   by_class: Record<string, number>;

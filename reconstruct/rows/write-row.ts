@@ -1,6 +1,6 @@
 /** Fills a planned row: ids, mask, logprobs, and what is known of each stretch of tokens. */
-import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
-import type { CallRecord, Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
+import type { CallRecord, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import { type Aggregation, rowWeight } from "../rewards/row-weight.ts";
 import { type Path, pieceLength, type RowPiece } from "../selection/selection.ts";
 import type { Standing } from "../trained/loss-rules.ts";

@@ -1,5 +1,5 @@
 /** The list of selections: adding one is a file and a line here. The first is the default. */
-import { namedIn } from "../../host/plug-ins.ts";
+import { namedIn } from "../../base/host/plug-ins.ts";
 import { byAgent } from "./by-agent.ts";
 import { mainAgent } from "./main-agent.ts";
 import { perCall } from "./per-call.ts";

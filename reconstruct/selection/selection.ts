@@ -2,7 +2,7 @@
  * A selection chooses the paths of the token tree that become rows, and the tokens that each row may train.
  * `select-rows.ts` then decides what is too long, not trainable or already trained elsewhere.
  */
-import type { TreeNode } from "../../schema/trajectory.ts";
+import type { TreeNode } from "../../base/schema/trajectory.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
 
 export interface Selection {

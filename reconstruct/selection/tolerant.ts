@@ -4,7 +4,7 @@
  * other tokens, so its segments say `context: same_text`: less repetition, bought with importance ratios near but not at
  * 1. Anything but the same text stays a branch.
  */
-import type { CallRecord, TreeNode } from "../../schema/trajectory.ts";
+import type { CallRecord, TreeNode } from "../../base/schema/trajectory.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
 import type { Path, RowPiece, Selection } from "./selection.ts";
 import { wholeNode } from "./selection.ts";

@@ -1,9 +1,9 @@
 /** Decides whether a rollout counts in the loss and in its group's baseline. */
-import { type ErrorCode, errorCodes } from "../../errors.ts";
-import type { MaskReason } from "../../schema/reasons/left-out.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import type { ErrorRecord } from "../../schema/session-log.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors.ts";
+import type { MaskReason } from "../../base/schema/reasons/left-out.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import type { ErrorRecord } from "../../base/schema/session-log.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 
 /** What the harness's end means for the loss. */
 type Ended = { stop_reason: string; slow_engine: boolean };

@@ -2,9 +2,9 @@
  * Decisions that a trainer may change about whole rollouts and kinds of call when it takes the rows. The record keeps the
  * decision of the rollout's end. Changeable are only rollouts that were cut off, and those without a measurement.
  */
-import { AlidadeError } from "../../errors.ts";
-import { isNeverTrained, type RequestClass } from "../../schema/session-spec.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { isNeverTrained, type RequestClass } from "../../base/schema/session-spec.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 
 /**
  * train: with the reward it got (the default for a budget or a full context: running out is the policy's own doing).

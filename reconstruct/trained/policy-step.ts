@@ -1,6 +1,6 @@
 /** At which of the trainer's steps a call's tokens were sampled. */
-import type { Policy } from "../../schema/policy.ts";
-import type { CallRecord } from "../../schema/trajectory.ts";
+import type { Policy } from "../../base/schema/policy.ts";
+import type { CallRecord } from "../../base/schema/trajectory.ts";
 
 /** null: the version has no step, or is unknown. */
 export type StepOf = (node: { call_id: string; policy_version: string | null }) => number | null;

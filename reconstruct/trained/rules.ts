@@ -1,14 +1,14 @@
 /**
- * The rules that keep sampled tokens out of training, each under its reason (`schema/reasons/untrained.ts`), in the order
+ * The rules that keep sampled tokens out of training, each under its reason (`base/schema/reasons/untrained.ts`), in the order
  * in which they are asked: the call, its tokens, the trainer's options, the rollout. The first one that fits is the
  * answer. What is true of the call comes before what was decided about the rollout, so that lifting a mask shows what
  * remains.
  */
-import { isBent } from "../../schema/message.ts";
-import type { RecordedReason, trainerReasons } from "../../schema/reasons/untrained.ts";
-import { isNeverTrained, type RequestClass } from "../../schema/session-spec.ts";
-import type { CallRecord, Trajectory } from "../../schema/trajectory.ts";
-import { findMisalignment } from "../../tokens/alignment.ts";
+import { isBent } from "../../base/schema/message.ts";
+import type { RecordedReason, trainerReasons } from "../../base/schema/reasons/untrained.ts";
+import { isNeverTrained, type RequestClass } from "../../base/schema/session-spec.ts";
+import type { CallRecord, Trajectory } from "../../base/schema/trajectory.ts";
+import { findMisalignment } from "../../base/tokens/alignment.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import { isUnattributed } from "../log/policy-of.ts";
 

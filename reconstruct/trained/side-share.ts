@@ -3,7 +3,7 @@
  * words of a request that they are known: beyond a share of its sampled tokens they are taken for work, all of them. So an
  * agent that hides its turns among side calls hides next to nothing, and cannot gain by hiding more.
  */
-import { type RequestClass, type SessionSpec, workClasses } from "../../schema/session-spec.ts";
+import { type RequestClass, type SessionSpec, workClasses } from "../../base/schema/session-spec.ts";
 import type { CallHistory } from "../log/call-history.ts";
 
 /** A title is some ten tokens of a rollout's thousands; a harness that asks whether it goes in circles does so every thirty turns. */

@@ -3,8 +3,8 @@
  * is a side call, or looks at images; outside a sandbox also: it hangs up before its answer, or uses a part of it. A grammar
  * is not among them: in a sandbox only the operator allows one.
  */
-import type { UntrainedReason } from "../../schema/reasons/untrained.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 
 const reasons = ["undelivered", "failed", "auxiliary", "images"] as const satisfies UntrainedReason[];
 

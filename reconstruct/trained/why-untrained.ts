@@ -1,9 +1,9 @@
 /**
  * Is it trained, and if not, why? Everything that asks (the record, rows, every format, `export`, `fidelity`, `show`,
- * `record`) asks here. The rules stand in `rules.ts`, what they mean and how they are cured in `schema/reasons/`.
+ * `record`) asks here. The rules stand in `rules.ts`, what they mean and how they are cured in `base/schema/reasons/`.
  */
-import { type RecordedReason, recordedReasons, type UntrainedReason } from "../../schema/reasons/untrained.ts";
-import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import { type RecordedReason, recordedReasons, type UntrainedReason } from "../../base/schema/reasons/untrained.ts";
+import type { Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import { imagesOf } from "../rows/images-of.ts";
 import type { Standing } from "./loss-rules.ts";

@@ -2,10 +2,10 @@
  * Why a prompt does not continue its parent token for token. The table is read from the top and the first cause that
  * fits is the answer: what the harness did on purpose comes before what a renderer did to the same turn.
  */
-import { canonicalArguments } from "../../schema/arguments.ts";
-import { type Message, type ToolCallPart, textOf, toolCallsOf } from "../../schema/message.ts";
-import type { Decoded, Restored } from "../../schema/session-log.ts";
-import { EdgeCause } from "../../schema/trajectory.ts";
+import { canonicalArguments } from "../../base/schema/arguments.ts";
+import { type Message, type ToolCallPart, textOf, toolCallsOf } from "../../base/schema/message.ts";
+import type { Decoded, Restored } from "../../base/schema/session-log.ts";
+import { EdgeCause } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import type { Conversations, TriePlace } from "../log/conversations.ts";
 import type { Edge } from "./edge.ts";

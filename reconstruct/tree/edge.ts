@@ -1,5 +1,5 @@
 /** How a call hangs on its parent. */
-import type { EdgeCause, EdgeMatch } from "../../schema/trajectory.ts";
+import type { EdgeCause, EdgeMatch } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
 
 export type Edge = {

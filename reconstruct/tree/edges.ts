@@ -1,5 +1,5 @@
 /** The edge from a call's parent to the call: how its tokens continue it (`match`), and if they do not, why (`cause`). */
-import type { EdgeCause, EdgeMatch } from "../../schema/trajectory.ts";
+import type { EdgeCause, EdgeMatch } from "../../base/schema/trajectory.ts";
 import { type CallHistory, tokenizerOf } from "../log/call-history.ts";
 import type { Conversations } from "../log/conversations.ts";
 import { findCause } from "./causes.ts";

@@ -2,7 +2,7 @@
  * Whether a harness has cleared results or pictures out of an earlier message. Several do so to save context, and leave a
  * line such as `[Old tool result content cleared]`. Any shortening is taken for it: the words are the harness's own.
  */
-import type { Message, Part } from "../../schema/message.ts";
+import type { Message, Part } from "../../base/schema/message.ts";
 
 /** `before`: the message as an earlier request had it; `now`: the one that stands in its place. */
 export function isCleared(before: Message, now: Message): boolean {

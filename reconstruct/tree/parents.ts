@@ -1,5 +1,5 @@
 /** Which turn did this request continue? Recorded identity decides first, then tokens, then messages and time within the agent. */
-import type { CallOutcome } from "../../schema/trajectory.ts";
+import type { CallOutcome } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import type { Conversations, TriePlace } from "../log/conversations.ts";
 

@@ -1,8 +1,8 @@
 /** The token tree as records: nodes in depth-first order, a parent always before its children, and the traces. */
 
-import type { RecordedReason } from "../../schema/reasons/untrained.ts";
-import type { Trace, TreeNode } from "../../schema/trajectory.ts";
-import { findMisalignment } from "../../tokens/alignment.ts";
+import type { RecordedReason } from "../../base/schema/reasons/untrained.ts";
+import type { Trace, TreeNode } from "../../base/schema/trajectory.ts";
+import { findMisalignment } from "../../base/tokens/alignment.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import { policyVersionAt } from "../log/policy-of.ts";
 import type { Branch, TokenTree } from "./token-tree.ts";

@@ -1,6 +1,6 @@
 /** Reading the tree of a trajectory: the way from the root to a node. */
-import { AlidadeError } from "../../errors.ts";
-import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 
 export class TokenPaths {
   readonly #nodes: Map<string, TreeNode>;

@@ -1,5 +1,5 @@
 /** A trajectory's tree as selections read it: paths, calls and their samples by name. Built once, in one pass. */
-import type { CallRecord, Trace, Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { CallRecord, Trace, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import { TokenPaths } from "./token-paths.ts";
 
 export class TreeIndex {

@@ -1,7 +1,7 @@
 /** One task that cannot be run is no reason against the others: it is left out and named. */
-import { AlidadeError } from "../../errors.ts";
-import { Limiter } from "../../host/limiter.ts";
-import type { Task } from "../../schema/task.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { Limiter } from "../../base/host/limiter.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { isSome, noneLeft } from "../../tasks/none-left.ts";
 
 export type OnTaskLeftOut = (error: AlidadeError) => void;

@@ -4,9 +4,9 @@
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { cacheRoot } from "../../host/cache-folder.ts";
-import { AdmissionRecord } from "../../schema/admission.ts";
-import { tryJson } from "../../schema/read-json.ts";
+import { cacheRoot } from "../../base/host/cache-folder.ts";
+import { AdmissionRecord } from "../../base/schema/admission.ts";
+import { tryJson } from "../../base/schema/read-json.ts";
 
 export function admissionFile(taskHash: string): string {
   return join(cacheRoot(), "admissions", `${taskHash}.json`);

@@ -2,12 +2,12 @@
  * Checks many tasks, a few at once, and keeps an admission record for each as soon as it is known. A task of which there is
  * one is not checked again, whatever it says: a quarantined task is mended, which gives it another hash.
  */
-import { type AlidadeError, asAlidadeError } from "../../errors.ts";
+import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { Limiter } from "../../base/host/limiter.ts";
+import type { AdmissionRecord } from "../../base/schema/admission.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
 import { type Examination, type ExaminationOptions, examineTask } from "../../graders/admission/examine-task.ts";
-import { Limiter } from "../../host/limiter.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { AdmissionRecord } from "../../schema/admission.ts";
-import type { Verdict } from "../../schema/rollout.ts";
 import type { HashedTask } from "../../tasks/task-set.ts";
 import { admissionFile, keepAdmission, readAdmission } from "./admission-records.ts";
 

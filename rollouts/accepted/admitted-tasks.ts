@@ -1,9 +1,9 @@
 /** What `--admitted-only` lets into a run or a service: the tasks that `alidade check` has admitted on this machine. */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { isShared, keepsProcesses } from "../../graders/shared/place-to-grade.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { Task } from "../../schema/task.ts";
 import { contentHash } from "../../tasks/task-set.ts";
 import { acceptedTasks, type OnTaskLeftOut } from "./accepted-tasks.ts";
 import { readAdmission } from "./admission-records.ts";

@@ -1,4 +1,4 @@
-import type { AlidadeError } from "../../errors.ts";
+import type { AlidadeError } from "../../base/errors.ts";
 import { isSome, noneLeft } from "../../tasks/none-left.ts";
 import type { OnTaskLeftOut } from "./accepted-tasks.ts";
 

@@ -1,10 +1,10 @@
 /** Makes what the sandboxes of tasks start from, before the first of them. */
-import type { AlidadeError } from "../../errors.ts";
+import type { AlidadeError } from "../../base/errors.ts";
+import type { Environment, Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { environmentsOf } from "../../graders/index.ts";
 import type { PreparedImage } from "../../sandboxes/images/prepare-images.ts";
 import type { PrepareOptions, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { Environment, Task } from "../../schema/task.ts";
 import { isSome, noneLeft } from "../../tasks/none-left.ts";
 import { acceptedTasks, isTheUsers, namingTask, type OnTaskLeftOut } from "./accepted-tasks.ts";
 

@@ -1,10 +1,10 @@
 /** The public network is the operator's to allow: to all of a task, or to its tests alone. */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { NetworkAccess } from "../../base/schema/network.ts";
+import type { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { environmentsOf } from "../../graders/index.ts";
 import { networksOf } from "../../sandboxes/check-spec.ts";
-import type { NetworkAccess } from "../../schema/network.ts";
-import type { Task } from "../../schema/task.ts";
 
 export type PublicGrant = { allow_public: boolean; allow_public_tests?: boolean };
 

@@ -1,5 +1,9 @@
 /** What is known of an attempt: as it grows, and as its record and its trajectory tell it. */
-import type { WorkLayer } from "../../files/layer.ts";
+import type { WorkLayer } from "../../base/files/layer.ts";
+import type { NetworkUse } from "../../base/schema/network.ts";
+import type { RolloutRecord, Verdict } from "../../base/schema/rollout.ts";
+import type { ErrorRecord } from "../../base/schema/session-log.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { Pack } from "../../harnesses/pack.ts";
 import type { Session } from "../../proxy/index.ts";
 import { lossOf, type reconstruction, type TrajectoryFacts, untrainedByAgent } from "../../reconstruct/index.ts";
@@ -7,10 +11,6 @@ import { usesNetwork } from "../../sandboxes/check-spec.ts";
 import type { NetworkRules } from "../../sandboxes/network/open-network.ts";
 import type { SandboxFacts } from "../../sandboxes/sandbox.ts";
 import type { ExpectedSandbox } from "../../sandboxes/warm-pool.ts";
-import type { NetworkUse } from "../../schema/network.ts";
-import type { RolloutRecord, Verdict } from "../../schema/rollout.ts";
-import type { ErrorRecord } from "../../schema/session-log.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
 import type { HarnessRun } from "../run-harness.ts";
 import type { StepRun } from "../steps/run-steps.ts";

@@ -5,9 +5,9 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { Verdict } from "../../schema/rollout.ts";
-import { Time } from "../../schema/session-log.ts";
-import { Appender, readJsonLines } from "../../store/index.ts";
+import { Verdict } from "../../base/schema/rollout.ts";
+import { Time } from "../../base/schema/session-log.ts";
+import { Appender, readJsonLines } from "../../proxy/store/index.ts";
 
 const NewVerdict = z.strictObject({
   rollout_id: z.string(),

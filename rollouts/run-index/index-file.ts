@@ -7,9 +7,9 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Policy } from "../../schema/policy.ts";
-import { readJson } from "../../schema/read-json.ts";
-import type { LinePlace } from "../../store/json-lines.ts";
+import type { Policy } from "../../base/schema/policy.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import type { LinePlace } from "../../proxy/store/json-lines.ts";
 
 /** Raised when the rows change, so that a file of an older version is made anew. */
 export const indexLayout = 1;
@@ -41,7 +41,7 @@ export type TrajectoryFigures = {
   seconds: number | null;
 };
 
-/** A rollout's record (schema/rollout.ts) without its evidence and output. */
+/** A rollout's record (base/schema/rollout.ts) without its evidence and output. */
 export type RecordFigures = {
   rollout_id: string;
   attempt: number;
@@ -117,5 +117,5 @@ export async function looseSessions(folder: string, { trajectories, records }: I
   return names.flatMap((name) => (logName.test(name) && !told.has(name.slice(0, -6)) ? [name.slice(0, -6)] : [])).toSorted();
 }
 
-/** As store/disk.ts has it. */
+/** As proxy/store/disk.ts has it. */
 const logName = /^[A-Za-z0-9_-]{1,80}\.jsonl$/;

@@ -2,13 +2,13 @@
 import { createHash } from "node:crypto";
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { messageOf } from "../../errors.ts";
+import { messageOf } from "../../base/errors.ts";
+import { RolloutRecord } from "../../base/schema/rollout.ts";
+import { Trajectory } from "../../base/schema/trajectory.ts";
+import { DiskStore } from "../../proxy/store/disk.ts";
+import { type LinePlace, readJsonLines, readLine } from "../../proxy/store/json-lines.ts";
+import { privateFileMode } from "../../proxy/store/private.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
-import { RolloutRecord } from "../../schema/rollout.ts";
-import { Trajectory } from "../../schema/trajectory.ts";
-import { DiskStore } from "../../store/disk.ts";
-import { type LinePlace, readJsonLines, readLine } from "../../store/json-lines.ts";
-import { privateFileMode } from "../../store/private.ts";
 import { attemptKey } from "../run-records.ts";
 import {
   hashOfIndex,

@@ -4,16 +4,16 @@
  * still; they go on with the next one. Where the agent's own sandbox is lent to the tests (`grading: shared`) they are ended, and
  * the tests are taken away before the next step begins.
  */
-import { AlidadeError, asAlidadeError, type ErrorCode, messageOf } from "../../errors.ts";
-import type { WorkLayer } from "../../files/layer.ts";
+import { AlidadeError, asAlidadeError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import type { WorkLayer } from "../../base/files/layer.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import type { TaskStep } from "../../base/schema/task.ts";
 import { gradeStep } from "../../graders/grade.ts";
 import type { GradeContext } from "../../graders/grader.ts";
 import { removeTests } from "../../graders/harbor.ts";
 import { isLastStep, stepsOfGrader, stepsVerdict, taskOfStep } from "../../graders/steps.ts";
 import type { HarnessLaunch } from "../../harnesses/harness.ts";
 import { beginStep } from "../../sandboxes/set-up.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import type { TaskStep } from "../../schema/task.ts";
 import type { PreparedRollout } from "../prepare.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
 import { type HarnessRun, runHarness } from "../run-harness.ts";

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TreeFile } from "../../files/file-tree.ts";
-import type { LayerEntry } from "../../files/layer.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import type { LayerEntry } from "../../base/files/layer.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { inSandbox, ofSandbox, type SandboxCheck, said } from "./in-sandbox.ts";
 

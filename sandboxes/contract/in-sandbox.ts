@@ -1,6 +1,6 @@
 /** What the statements of the contract share: a sandbox of the backend's own base image. */
-import type { ContractCheck } from "../../host/plug-ins.ts";
-import { Environment, Limits } from "../../schema/task.ts";
+import type { ContractCheck } from "../../base/host/plug-ins.ts";
+import { Environment, Limits } from "../../base/schema/task.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandbox.ts";
 
 export type SandboxContext = { owner: string; run_id: string; signal: AbortSignal };

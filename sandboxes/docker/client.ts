@@ -4,8 +4,8 @@ import { availableParallelism, homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { Limiter } from "../../host/limiter.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { Limiter } from "../../base/host/limiter.ts";
 import { connectEngine, hello } from "../engines/engine-connection.ts";
 
 /** What is kept for each engine: two of them share no image and no container. `of`: the engine, or a container of it. */

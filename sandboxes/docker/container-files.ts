@@ -3,12 +3,12 @@ import { posix } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
-import { checkedPath, FileCollector, longestPath } from "../../files/file-collector.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { foldersAbove, plainMode } from "../../files/file-tree.ts";
-import { packTar, type TarEntry } from "../../files/pack-tar.ts";
-import { readTar } from "../../files/read-tar.ts";
+import { AlidadeError, asAlidadeError, messageOf } from "../../base/errors.ts";
+import { checkedPath, FileCollector, longestPath } from "../../base/files/file-collector.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { foldersAbove, plainMode } from "../../base/files/file-tree.ts";
+import { packTar, type TarEntry } from "../../base/files/pack-tar.ts";
+import { readTar } from "../../base/files/read-tar.ts";
 import { statusOf } from "./client.ts";
 
 /** Writes below `folder`; folders that are missing below `place`, which holds it, are made. All of it is the user's. */

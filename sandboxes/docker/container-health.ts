@@ -1,8 +1,8 @@
 /** Whether a container lives, and what the end of a command in it means. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import type { Limits } from "../../schema/task.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import type { Limits } from "../../base/schema/task.ts";
 import { isNotFound } from "./client.ts";
 import type { Finished } from "./exec.ts";
 import { Watchdog } from "./watchdog.ts";

@@ -1,7 +1,7 @@
 /** What a container of ours looks like: deny by default, bounded places to write to, one process that only waits. */
 import type Docker from "dockerode";
-import type { Belongings } from "../../host/reap.ts";
-import type { Limits } from "../../schema/task.ts";
+import type { Belongings } from "../../base/host/reap.ts";
+import type { Limits } from "../../base/schema/task.ts";
 import { leaseDeadline } from "../check-spec.ts";
 import { doorInside } from "../door/door-kind.ts";
 import { keeperFile } from "../door/door-pack.ts";

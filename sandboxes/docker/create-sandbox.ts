@@ -1,8 +1,8 @@
 /** Makes one sandbox, from its image to the moment at which all that it starts is ready. */
 import { randomBytes } from "node:crypto";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import { hostId } from "../../host/owner.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { hostId } from "../../base/host/owner.ts";
 import { type DoorKind, doorInside, doorKinds } from "../door/door-kind.ts";
 import { doorPack } from "../door/door-pack.ts";
 import type { EnginePlace } from "../engines/docker-engines.ts";

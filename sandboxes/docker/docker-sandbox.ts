@@ -2,10 +2,10 @@
 import { posix } from "node:path";
 import type { Duplex } from "node:stream";
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { isBelow, type TreeFile } from "../../files/file-tree.ts";
-import type { LayerEntry } from "../../files/layer.ts";
-import { withinTime } from "../../host/within-time.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { isBelow, type TreeFile } from "../../base/files/file-tree.ts";
+import type { LayerEntry } from "../../base/files/layer.ts";
+import { withinTime } from "../../base/host/within-time.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import { imageAt } from "../images/image-at.ts";
 import { takeSnapshot } from "../images/snapshot.ts";

@@ -4,7 +4,7 @@
  */
 import { basename } from "node:path";
 import type Docker from "dockerode";
-import { BoundedOutput } from "../../host/bounded-output.ts";
+import { BoundedOutput } from "../../base/host/bounded-output.ts";
 import type { ImageStart } from "../healthcheck.ts";
 import { demultiplex } from "./attached-stream.ts";
 import { engineWork } from "./client.ts";

@@ -12,10 +12,10 @@
 import type { Duplex } from "node:stream";
 import { setImmediate as ioRead, setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError, messageOf } from "../../errors.ts";
-import { BoundedOutput } from "../../host/bounded-output.ts";
-import { type CommandLimits, commandEnd } from "../../host/command-end.ts";
-import { withinTime } from "../../host/within-time.ts";
+import { AlidadeError, asAlidadeError, messageOf } from "../../base/errors.ts";
+import { BoundedOutput } from "../../base/host/bounded-output.ts";
+import { type CommandLimits, commandEnd } from "../../base/host/command-end.ts";
+import { withinTime } from "../../base/host/within-time.ts";
 import type { ExecResult } from "../sandbox.ts";
 import { demultiplex } from "./attached-stream.ts";
 import { engineWork, isNotFound, statusOf } from "./client.ts";

@@ -7,7 +7,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type Docker from "dockerode";
-import type { LayerEntry } from "../../files/layer.ts";
+import type { LayerEntry } from "../../base/files/layer.ts";
 import type { SandboxSpec } from "../sandbox.ts";
 import type { etcFiles } from "./container.ts";
 import { putArchive } from "./container-files.ts";

@@ -1,7 +1,7 @@
 /** What the engine says of one path of a container, which need not run. */
 import type { IncomingMessage } from "node:http";
 import type Docker from "dockerode";
-import { readJson } from "../../schema/read-json.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { statusOf } from "./client.ts";
 
 export type PathStat = {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type Docker from "dockerode";
-import { cached } from "../../host/cache-folder.ts";
+import { cached } from "../../base/host/cache-folder.ts";
 import { folderAt } from "../engines/mounts.ts";
 import { engineTraits } from "./engine-traits.ts";
 import { seccompProfile } from "./seccomp-profile.ts";

@@ -1,6 +1,6 @@
 /** Removes containers and volumes, beside other processes that may do the same. */
 import type Docker from "dockerode";
-import { messageOf } from "../../errors.ts";
+import { messageOf } from "../../base/errors.ts";
 import { engineWork, statusOf } from "./client.ts";
 import { labels } from "./container.ts";
 

@@ -1,7 +1,7 @@
 /** Makes and starts a container whose layer is held to its disk, by its own file system where that can be. */
 import { posix } from "node:path";
 import type Docker from "dockerode";
-import type { Limits } from "../../schema/task.ts";
+import type { Limits } from "../../base/schema/task.ts";
 import { engineWork } from "./client.ts";
 import { localPid } from "./container-door.ts";
 import { putArchive } from "./container-files.ts";

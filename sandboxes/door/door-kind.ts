@@ -1,6 +1,6 @@
 /** What every door of a container has in common. */
 import type { Duplex } from "node:stream";
-import { AlidadeError, messageOf } from "../../errors.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
 
 /** Fixed, so that nothing random can find its way into a transcript. */
 export const doorPort = 4000;

@@ -9,8 +9,8 @@ import { chmod, copyFile, link, mkdir, readFile, rm, stat, writeFile } from "nod
 import { extname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { AlidadeError } from "../../errors.ts";
-import { cached } from "../../host/cache-folder.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { cached } from "../../base/host/cache-folder.ts";
 import { keeperProgram } from "./keeper-program.ts";
 
 /** `.ts` in a source tree, `.js` where it was published. */

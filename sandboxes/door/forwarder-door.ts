@@ -4,8 +4,8 @@
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../../errors.ts";
-import { BoundedOutput } from "../../host/bounded-output.ts";
+import { messageOf } from "../../base/errors.ts";
+import { BoundedOutput } from "../../base/host/bounded-output.ts";
 import type { Door } from "../sandbox.ts";
 import { doorError, doorInside, doorPort, type OnConnection, openMs } from "./door-kind.ts";
 import { forwarderFile } from "./door-pack.ts";

@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { access, readFile, readlink } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
-import { BoundedOutput } from "../../host/bounded-output.ts";
+import { BoundedOutput } from "../../base/host/bounded-output.ts";
 import type { Door } from "../sandbox.ts";
 import { doorPort, type OnConnection, openMs } from "./door-kind.ts";
 import { maxStreams } from "./multiplexer.ts";

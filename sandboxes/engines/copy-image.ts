@@ -3,7 +3,7 @@ import type { Readable } from "node:stream";
 import { addAbortSignal } from "node:stream";
 import { text } from "node:stream/consumers";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { imageAt } from "../images/image-at.ts";
 
 /** `image`: its name, which it keeps. Throws `sandbox_unavailable`. */

@@ -4,8 +4,8 @@
  * at another.
  */
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { SharedWork } from "../../host/shared-work.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { SharedWork } from "../../base/host/shared-work.ts";
 import { dockerClient, forgetUnreachable, isNotFound } from "../docker/client.ts";
 import { engineTraits } from "../docker/engine-traits.ts";
 import { type ImageOrder, imageNameOf } from "../images/environment-image.ts";

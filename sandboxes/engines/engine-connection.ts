@@ -13,7 +13,7 @@ import type { Duplex } from "node:stream";
 import { inspect } from "node:util";
 import type Docker from "dockerode";
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../../errors.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { sshConnection } from "./ssh-connection.ts";
 
 export const EngineAddress = z.preprocess(

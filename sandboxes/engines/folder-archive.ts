@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { lstat, readdir, readlink } from "node:fs/promises";
 import { join } from "node:path";
-import { packTar, type TarEntry } from "../../files/pack-tar.ts";
+import { packTar, type TarEntry } from "../../base/files/pack-tar.ts";
 
 /** A time that no file of ours has: a folder with it was unpacked to its end, for folders get their times last. */
 export const wholeSince = new Date(1_000_000_000_000);

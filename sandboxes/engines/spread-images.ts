@@ -1,5 +1,5 @@
 /** Brings the images of a run to all engines of a pool before the rollouts begin, so that each has the same content under a name. */
-import { messageOf } from "../../errors.ts";
+import { messageOf } from "../../base/errors.ts";
 import { isNotFound } from "../docker/client.ts";
 import { environmentImage } from "../images/environment-image.ts";
 import { imageAt } from "../images/image-at.ts";

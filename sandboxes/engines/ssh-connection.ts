@@ -1,8 +1,8 @@
 /** A connection to an engine over the user's own `ssh`, as the docker command makes it: keys, agents and known hosts are theirs. */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { Duplex } from "node:stream";
-import { BoundedOutput } from "../../host/bounded-output.ts";
-import { Limiter } from "../../host/limiter.ts";
+import { BoundedOutput } from "../../base/host/bounded-output.ts";
+import { Limiter } from "../../base/host/limiter.ts";
 
 /** An sshd refuses some of more than ten that log in at once (its `MaxStartups`); others log in there too. */
 const logins = new Limiter(6);

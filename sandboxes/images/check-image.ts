@@ -1,5 +1,5 @@
-import { AlidadeError } from "../../errors.ts";
-import { isBelow } from "../../files/file-tree.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { isBelow } from "../../base/files/file-tree.ts";
 import type { SandboxSpec } from "../sandbox.ts";
 import type { ImageFacts } from "./image-facts.ts";
 

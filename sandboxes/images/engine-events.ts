@@ -1,6 +1,6 @@
 /** What an engine says while it pulls or builds: one JSON object a line. A failure is not an HTTP error, but the last event. */
 import { z } from "zod";
-import { readJson } from "../../schema/read-json.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { statusLines } from "./build/buildkit-status.ts";
 
 const EngineEvent = z.looseObject({

@@ -1,10 +1,10 @@
 /** The image of an environment, made or fetched where the engine does not have it: once, however many ask for it. */
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { SharedWork } from "../../host/shared-work.ts";
-import type { Build } from "../../schema/environment/build.ts";
-import { hashOf } from "../../schema/ids.ts";
-import type { Environment } from "../../schema/task.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { SharedWork } from "../../base/host/shared-work.ts";
+import type { Build } from "../../base/schema/environment/build.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import type { Environment } from "../../base/schema/task.ts";
 import { perEngine } from "../docker/client.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { baseImage, ensureBaseImage } from "./build/base-image.ts";

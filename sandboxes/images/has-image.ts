@@ -1,5 +1,5 @@
 import type Docker from "dockerode";
-import { asAlidadeError } from "../../errors.ts";
+import { asAlidadeError } from "../../base/errors.ts";
 import { isNotFound } from "../docker/client.ts";
 import { imageAt } from "./image-at.ts";
 

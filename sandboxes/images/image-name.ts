@@ -1,5 +1,5 @@
-import { AlidadeError } from "../../errors.ts";
-import { type ImageParts, imageParts, wantedImageName } from "../../schema/environment/image-name.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { type ImageParts, imageParts, wantedImageName } from "../../base/schema/environment/image-name.ts";
 
 /** As much of a wrong name as a person needs to find it. */
 const mostShown = 200;

@@ -2,9 +2,9 @@
 import { appendFile, mkdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { cacheRoot } from "../../host/cache-folder.ts";
-import { currentOwner, hostId, isOwnerAlive } from "../../host/owner.ts";
-import { tryJson } from "../../schema/read-json.ts";
+import { cacheRoot } from "../../base/host/cache-folder.ts";
+import { currentOwner, hostId, isOwnerAlive } from "../../base/host/owner.ts";
+import { tryJson } from "../../base/schema/read-json.ts";
 
 const ImageUse = z.strictObject({
   /** Milliseconds since 1970. */

@@ -4,8 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { SharedWork } from "../../host/shared-work.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { SharedWork } from "../../base/host/shared-work.ts";
 import { engineWork, isNotFound, perEngine } from "../docker/client.ts";
 import { securityOptions, ulimits } from "../docker/container.ts";
 import { pathStat } from "../docker/path-stat.ts";

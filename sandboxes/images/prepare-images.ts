@@ -1,9 +1,9 @@
 /** The images of a run, before its rollouts start: each once, a few at a time. */
 import type Docker from "dockerode";
-import { type AlidadeError, asAlidadeError } from "../../errors.ts";
-import { Limiter } from "../../host/limiter.ts";
-import { hashOf } from "../../schema/ids.ts";
-import type { Environment } from "../../schema/task.ts";
+import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { Limiter } from "../../base/host/limiter.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import type { Environment } from "../../base/schema/task.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { environmentImage, readBuilds } from "./environment-image.ts";
 import { imageFacts } from "./image-facts.ts";

@@ -1,7 +1,7 @@
 /** Removes images and volumes that Alidade made or pulled, least recently used first, and never one that is in use. */
 import { createHash } from "node:crypto";
 import type Docker from "dockerode";
-import { messageOf } from "../../errors.ts";
+import { messageOf } from "../../base/errors.ts";
 import { imageAt } from "./image-at.ts";
 import { forgetUses, usesOf } from "./image-uses.ts";
 import { lastUse, listImages, type StoredImage } from "./list-images.ts";

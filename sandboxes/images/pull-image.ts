@@ -1,8 +1,8 @@
 /** Pulls an image, with the credentials that Docker would use, and again where the registry says that it passes. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import type { ImageParts } from "../../schema/environment/image-name.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import type { ImageParts } from "../../base/schema/environment/image-name.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { engineEvents } from "./engine-events.ts";
 import { parseImageName } from "./image-name.ts";

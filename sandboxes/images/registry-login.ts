@@ -4,8 +4,8 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { messageOf } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { messageOf } from "../../base/errors.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 
 export type RegistryLogin = {
   /** null: pulled without a login. */

@@ -6,9 +6,9 @@
 import { randomBytes } from "node:crypto";
 import { addAbortSignal, type Readable } from "node:stream";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import type { TarEntry } from "../../files/pack-tar.ts";
-import { readTar } from "../../files/read-tar.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import type { TarEntry } from "../../base/files/pack-tar.ts";
+import { readTar } from "../../base/files/read-tar.ts";
 import { engineWork, isNotFound } from "../docker/client.ts";
 import type { MemoryPlace } from "../docker/container.ts";
 import { assertNotCut, putArchive } from "../docker/container-files.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type Docker from "dockerode";
-import { currentOwner, hostId } from "../../host/owner.ts";
-import { Limits } from "../../schema/task.ts";
+import { currentOwner, hostId } from "../../base/host/owner.ts";
+import { Limits } from "../../base/schema/task.ts";
 import { engineWork } from "../docker/client.ts";
 import { sandboxLabels } from "../docker/container.ts";
 import { makeContainer } from "../docker/make-container.ts";

@@ -1,6 +1,6 @@
 /** Names of hosts, and which of them a task's list allows. */
 import { domainToASCII } from "node:url";
-import type { NetworkAccess, NetworkRefusal } from "../../schema/network.ts";
+import type { NetworkAccess, NetworkRefusal } from "../../base/schema/network.ts";
 
 export type Destination = { host: string; port: number };
 

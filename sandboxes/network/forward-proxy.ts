@@ -8,8 +8,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { Pace } from "../../host/pace.ts";
-import type { NetworkAccess, NetworkPhase, NetworkRefusal } from "../../schema/network.ts";
+import { Pace } from "../../base/host/pace.ts";
+import type { NetworkAccess, NetworkPhase, NetworkRefusal } from "../../base/schema/network.ts";
 import { type Destination, destinationOf, hostName, refusalOf } from "./allowed-names.ts";
 import { maxHelloBytes, readClientHello, tlsHandshake } from "./client-hello.ts";
 import { askedOf, forwardRequest } from "./forward-request.ts";

@@ -1,5 +1,5 @@
 /** What a rollout's sandboxes asked of the network: counts by destination and by refusal, bounded, without any content. */
-import type { NetworkPhase, NetworkRefusal, NetworkUse } from "../../schema/network.ts";
+import type { NetworkPhase, NetworkRefusal, NetworkUse } from "../../base/schema/network.ts";
 import type { Destination } from "./allowed-names.ts";
 
 /** Entries of each list. A task names at most 200 hosts; an agent can name any number. */

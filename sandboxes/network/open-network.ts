@@ -1,5 +1,5 @@
 /** The network of a sandbox for a while: a second door, behind which the forward proxy is. No network device is attached. */
-import type { NetworkAccess, NetworkPhase } from "../../schema/network.ts";
+import type { NetworkAccess, NetworkPhase } from "../../base/schema/network.ts";
 import { networkPort } from "../door/door-kind.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { type ForwardOptions, ForwardProxy } from "./forward-proxy.ts";

@@ -1,8 +1,8 @@
 /** Names and addresses of the public internet, for clients that are not trusted. */
 import { Resolver } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
-import type { Network } from "../../wire/network.ts";
-import { isPublicAddress } from "../../wire/public-address.ts";
+import type { Network } from "../../base/wire/network.ts";
+import { isPublicAddress } from "../../base/wire/public-address.ts";
 
 /**
  * Asks name servers over sockets. The system's own look-up would take a thread of the few that also read files, for

@@ -1,8 +1,8 @@
 /** Why a request of a sandbox goes nowhere: thrown by each check, logged and answered in one place. */
 
-import type { NetworkRefusal } from "../../schema/network.ts";
-import { meaningOf } from "../../schema/reasons/meaning.ts";
-import { refusals } from "../../schema/reasons/network.ts";
+import type { NetworkRefusal } from "../../base/schema/network.ts";
+import { meaningOf } from "../../base/schema/reasons/meaning.ts";
+import { refusals } from "../../base/schema/reasons/network.ts";
 
 const badRequests: readonly NetworkRefusal[] = ["not_a_name", "host_differs", "not_understood"];
 const badGateways: readonly NetworkRefusal[] = ["name_unknown", "connect_failed"];

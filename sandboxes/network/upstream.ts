@@ -1,7 +1,7 @@
 /** A connection to a host that a sandbox may reach, at an address that was checked. */
 import { once } from "node:events";
 import { connect, isIPv6, type Socket } from "node:net";
-import { checkedAddresses, type Network } from "../../wire/network.ts";
+import { checkedAddresses, type Network } from "../../base/wire/network.ts";
 import type { Destination } from "./allowed-names.ts";
 import { RefusedConnection } from "./refused-connection.ts";
 

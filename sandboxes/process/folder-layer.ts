@@ -19,9 +19,9 @@ import {
 import { chmod, opendir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import { AlidadeError } from "../../errors.ts";
-import type { LayerEntry } from "../../files/layer.ts";
-import type { LayerBounds } from "../../files/layer-bounds.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { LayerEntry } from "../../base/files/layer.ts";
+import type { LayerBounds } from "../../base/files/layer-bounds.ts";
 
 export type FolderQuery = {
   /** Paths inside that are no part of the layer. */

@@ -9,17 +9,17 @@ import { createServer, type Server, type Socket } from "node:net";
 import { constants as osConstants } from "node:os";
 import { basename, dirname, join, posix, relative } from "node:path";
 import type { Duplex } from "node:stream";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import { checkedPath, FileCollector } from "../../files/file-collector.ts";
-import { isBelow, plainMode, type TreeFile } from "../../files/file-tree.ts";
-import { goneEntries } from "../../files/gone-entries.ts";
-import type { LayerEntry } from "../../files/layer.ts";
-import { LayerBounds } from "../../files/layer-bounds.ts";
-import { BoundedOutput } from "../../host/bounded-output.ts";
-import { commandEnd } from "../../host/command-end.ts";
-import { removeSandboxFolder, sandboxMark } from "../../host/process-folder.ts";
-import { killProcesses } from "../../host/process-tree.ts";
-import { withinTime } from "../../host/within-time.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { checkedPath, FileCollector } from "../../base/files/file-collector.ts";
+import { isBelow, plainMode, type TreeFile } from "../../base/files/file-tree.ts";
+import { goneEntries } from "../../base/files/gone-entries.ts";
+import type { LayerEntry } from "../../base/files/layer.ts";
+import { LayerBounds } from "../../base/files/layer-bounds.ts";
+import { BoundedOutput } from "../../base/host/bounded-output.ts";
+import { commandEnd } from "../../base/host/command-end.ts";
+import { removeSandboxFolder, sandboxMark } from "../../base/host/process-folder.ts";
+import { killProcesses } from "../../base/host/process-tree.ts";
+import { withinTime } from "../../base/host/within-time.ts";
 import { maxStreams } from "../door/multiplexer.ts";
 import {
   type ChangesOptions,

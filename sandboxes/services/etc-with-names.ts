@@ -1,9 +1,9 @@
 /** The sandbox's files of /etc where there are services: their names, and `main` for the sandbox itself, lead to its own loopback. */
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { cached } from "../../host/cache-folder.ts";
-import type { Services } from "../../schema/environment/services.ts";
-import { hashOf } from "../../schema/ids.ts";
+import { cached } from "../../base/host/cache-folder.ts";
+import type { Services } from "../../base/schema/environment/services.ts";
+import { hashOf } from "../../base/schema/ids.ts";
 
 export function namesOf(services: Services = {}): string[] {
   return Object.entries(services).flatMap(([name, { aliases }]) => [name, ...aliases]);

@@ -7,9 +7,9 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import type { Service, Services } from "../../schema/environment/services.ts";
-import { startOrder } from "../../schema/environment/start-order.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import type { Service, Services } from "../../base/schema/environment/services.ts";
+import { startOrder } from "../../base/schema/environment/start-order.ts";
 import { pauseContainer } from "../docker/client.ts";
 import { removeContainer } from "../docker/remove.ts";
 import { endedEarly, failure, hasEnded, untilReady } from "../healthcheck.ts";

@@ -1,6 +1,6 @@
 /** What a sandbox may take of the machine at most, with the services beside it. */
-import type { Services } from "../../schema/environment/services.ts";
-import type { Limits } from "../../schema/task.ts";
+import type { Services } from "../../base/schema/environment/services.ts";
+import type { Limits } from "../../base/schema/task.ts";
 import type { Room } from "../sandbox.ts";
 
 export function takesWithServices({ memory_mb, disk_mb }: Limits, services: Services = {}): Room & { memory_mb: number } {

@@ -2,7 +2,7 @@
  * What the tokens of a service take of it together. Each of these sums is of the machine, and has been used to stop the service for
  * all. So a token has a share of its own, and what it takes beyond is refused or waits without being read, and costs others nothing.
  */
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import { FairShare } from "../../proxy/http/fair-share.ts";
 import type { AccessToken } from "../access.ts";
 

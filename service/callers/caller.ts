@@ -1,6 +1,7 @@
 /** Who asks: what a route has of the token that came with the request. */
-import type { Ledger } from "../../ledger/index.ts";
+
 import type { AccessToken } from "../access.ts";
+import type { Ledger } from "../ledger/index.ts";
 import type { Leave, ServiceBounds } from "./bounds.ts";
 import { TrainerLedger } from "./trainer-ledger.ts";
 

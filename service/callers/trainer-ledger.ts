@@ -2,8 +2,8 @@
  * The ledger as a token sees it. Routes of trainers have no other one: a set of another namespace is not there, and is refused in the
  * very words of a set that never was.
  */
-import type { CancelOrder, Gaps, GroupPart, KeptPlace, Ledger, SetSpec } from "../../ledger/index.ts";
-import { refusals } from "../../ledger/index.ts";
+import type { CancelOrder, Gaps, GroupPart, KeptPlace, Ledger, SetSpec } from "../ledger/index.ts";
+import { refusals } from "../ledger/index.ts";
 
 /** A set's namespace never changes, so it is asked for once; a trainer works on a few sets at a time. */
 const mostKnown = 1_000;

@@ -1,8 +1,8 @@
 /** One request to a service, as its client and the verbs that look at one send it. */
 import { Agent, fetch, type Response } from "undici";
-import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../errors.ts";
-import { Deadline } from "../../host/deadline.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
+import { Deadline } from "../../base/host/deadline.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 
 /** Where it listens, a token of it, and the certificates that are trusted (PEM; null: those that Node trusts). */
 export type ServiceAddress = { url: string; token: string; ca: string | null };

@@ -1,11 +1,11 @@
 /** A set of a service, as its trainer sees it. */
 import type { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { ExportReport } from "../../exporters/index.ts";
-import { placesOf, type ResultRow, type SetState } from "../../ledger/index.ts";
 import type { DriftSummary, TrainerLogprobs } from "../../reconstruct/index.ts";
-import type { RolloutRecord } from "../../schema/rollout.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import { placesOf, type ResultRow, type SetState } from "../ledger/index.ts";
 import type { SetStepFigures } from "../routes/figure-route.ts";
 import type { SetPassRates } from "../routes/pass-rate-route.ts";
 import type { LeftOutGroup } from "../routes/set-routes.ts";

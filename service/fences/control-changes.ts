@@ -1,6 +1,6 @@
 /** One order each, as a change of what is to be so at all nodes. */
-import { AlidadeError } from "../../errors.ts";
-import { type ControlState, conflicting, type FenceOrder, type NodeQuestion, type PolicyName } from "../../ledger/index.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { type ControlState, conflicting, type FenceOrder, type NodeQuestion, type PolicyName } from "../ledger/index.ts";
 
 /** A trainer asks about its last one. */
 const rememberedFences = 100;

@@ -1,6 +1,6 @@
 /** What all nodes said of one order, as one answer. */
-import { AlidadeError } from "../../errors.ts";
-import type { NodeAnswer } from "../../ledger/index.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { NodeAnswer } from "../ledger/index.ts";
 
 export class HeardAnswers {
   readonly #answers: readonly (readonly [node: string, answer: NodeAnswer])[];

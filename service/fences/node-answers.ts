@@ -1,6 +1,6 @@
 /** What the nodes say of an order, once each of them that is not dead has said something. */
-import { AlidadeError, type ErrorCode, errorCodes } from "../../errors.ts";
-import { type HeardNode, type Ledger, type NodeAnswer, ordersOf } from "../../ledger/index.ts";
+import { AlidadeError, type ErrorCode, errorCodes } from "../../base/errors.ts";
+import { type HeardNode, type Ledger, type NodeAnswer, ordersOf } from "../ledger/index.ts";
 import { HeardAnswers } from "./heard-answers.ts";
 
 export class NodeAnswers {

@@ -3,10 +3,10 @@
  * that neither a service nor a node that died in between opens a gate: half-loaded weights are never sampled, and no sample
  * is stamped with a name of earlier weights. Naming and opening are asked of all nodes first, and done at all or at none.
  */
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { beatSeconds, type FenceOrder, type Ledger, leaseSeconds } from "../../ledger/index.ts";
-import { newId } from "../../schema/ids.ts";
-import type { Policy } from "../../schema/policy.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { newId } from "../../base/schema/ids.ts";
+import type { Policy } from "../../base/schema/policy.ts";
+import { beatSeconds, type FenceOrder, type Ledger, leaseSeconds } from "../ledger/index.ts";
 import { fenceOf, withAcknowledged, withFence, withName, withoutFence, withQuestion } from "./control-changes.ts";
 import type { HeardAnswers } from "./heard-answers.ts";
 import { NodeAnswers } from "./node-answers.ts";

@@ -3,8 +3,8 @@
  * said of the program does not, for each harness is installed and configured by the service.
  */
 import { z } from "zod";
-import type { SetSpec } from "../../ledger/index.ts";
-import { Sampling } from "../../schema/message.ts";
+import { Sampling } from "../../base/schema/message.ts";
+import type { SetSpec } from "../ledger/index.ts";
 import { none } from "./asks-nothing.ts";
 
 const ModelKwargs = z.strictObject({

@@ -3,8 +3,8 @@
  * that failed, the trainer's own polling finds the answer.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import type { Ledger } from "../../ledger/index.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import type { Ledger } from "../ledger/index.ts";
 import { postSigned, refusedAddress } from "../webhooks/post-signed.ts";
 
 type Callback = { url: string; namespace: string; answer: () => Promise<string> };

@@ -4,10 +4,10 @@
  * sandbox with the work, so nothing of the agent's own sandbox is there but files (tier T1).
  */
 import { z } from "zod";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import { complaintOf } from "../../schema/complaint.ts";
-import { AbsolutePath } from "../../schema/environment/absolute-path.ts";
-import type { Task } from "../../schema/task.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { complaintOf } from "../../base/schema/complaint.ts";
+import { AbsolutePath } from "../../base/schema/environment/absolute-path.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { fromJsonText } from "../../tasks/swe/columns.ts";
 import { oneCommit } from "../../tasks/swe/one-commit.ts";
 import { quoted, shell } from "../../tasks/swe/published-task.ts";

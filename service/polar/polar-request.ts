@@ -3,14 +3,14 @@
  * it asks for nothing.
  */
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
-import { GroupPart, SetSpec } from "../../ledger/index.ts";
-import { longestSeconds } from "../../schema/environment/healthcheck.ts";
-import { ImageName } from "../../schema/environment/image-name.ts";
-import { hashOf } from "../../schema/ids.ts";
-import { readJson } from "../../schema/read-json.ts";
-import { Environment, Task } from "../../schema/task.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { longestSeconds } from "../../base/schema/environment/healthcheck.ts";
+import { ImageName } from "../../base/schema/environment/image-name.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import { Environment, Task } from "../../base/schema/task.ts";
 import { shell } from "../../tasks/swe/published-task.ts";
+import { GroupPart, SetSpec } from "../ledger/index.ts";
 import { AgentSettings, setOptionsOf } from "./agent-settings.ts";
 import { none } from "./asks-nothing.ts";
 import { gradingOf } from "./evaluators.ts";

@@ -1,11 +1,12 @@
 /** A result as Polar's SessionResult. Which tokens are trained is said by `reconstruct/`. */
-import { type Blobs, getPacked } from "../../blobs/index.ts";
+
+import { readJson } from "../../base/schema/read-json.ts";
+import { Trajectory } from "../../base/schema/trajectory.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "../../exporters/rows/row-calls.ts";
 import { toChatMessages, toChatTool } from "../../exporters/shapes/chat-messages.ts";
-import { enoughStand, type ResultRow, type SetSpec } from "../../ledger/index.ts";
 import { type FlatRow, responseOnly, selectRows } from "../../reconstruct/index.ts";
-import { readJson } from "../../schema/read-json.ts";
-import { Trajectory } from "../../schema/trajectory.ts";
+import { type Blobs, getPacked } from "../blobs/index.ts";
+import { enoughStand, type ResultRow, type SetSpec } from "../ledger/index.ts";
 import { metadataOf } from "./polar-request.ts";
 
 /** What a bridge may read of the budget that ended an agent whose work was graded all the same. */

@@ -2,10 +2,10 @@
  * Tasks of Polar's over the ledger: each is a set with one group, so what holds for sets holds for them. All of it lies in the
  * ledger but the addresses to call back.
  */
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import { SetSpec, type SetState } from "../../ledger/index.ts";
-import type { Task } from "../../schema/task.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import type { Task } from "../../base/schema/task.ts";
 import type { TrainerLedger } from "../callers/trainer-ledger.ts";
+import { SetSpec, type SetState } from "../ledger/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { Callbacks } from "./callbacks.ts";
 import { mostSamples, nativeTask, type PolarRequest, setSpecOf } from "./polar-request.ts";

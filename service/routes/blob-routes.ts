@@ -1,7 +1,8 @@
 /** Routes for nodes that share no disk and no bucket with the service: its place of trajectories, over HTTP. */
-import { isBlobKey, piecesOf } from "../../blobs/index.ts";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
+
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { RequestBytes } from "../../proxy/http/request-bytes.ts";
+import { isBlobKey, piecesOf } from "../blobs/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 

@@ -1,10 +1,10 @@
 /** The route on which a trainer holds its recomputed logprobs against what is stored of its rollouts. */
 import { z } from "zod";
-import { getPacked } from "../../blobs/index.ts";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import { Trajectory } from "../../base/schema/trajectory.ts";
 import { Drift, type DriftSummary, TrainerLogprobs } from "../../reconstruct/index.ts";
-import { readJson } from "../../schema/read-json.ts";
-import { Trajectory } from "../../schema/trajectory.ts";
+import { getPacked } from "../blobs/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 

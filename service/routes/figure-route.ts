@@ -1,7 +1,9 @@
 /** The route of figures: of each policy step, and of an evaluation as a whole. */
 import { z } from "zod";
-import { biasesOf, type ResultRow, type SetState } from "../../ledger/index.ts";
-import { type Evaluation, passReward, type StepFigures } from "../../rollouts/index.ts";
+import type { Evaluation } from "../figures/evaluation-tally.ts";
+import type { StepFigures } from "../figures/step-figures.ts";
+import { passReward } from "../figures/tally.ts";
+import { biasesOf, type ResultRow, type SetState } from "../ledger/index.ts";
 import type { SetTallies } from "../set-tallies.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 

@@ -1,5 +1,5 @@
 /** All routes of a service but those for bridges of Polar. */
-import { Histogram } from "../../wire/histogram.ts";
+import { Histogram } from "../../base/wire/histogram.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { SetPasses } from "../set-passes.ts";
 import { SetTallies } from "../set-tallies.ts";

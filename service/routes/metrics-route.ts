@@ -1,10 +1,10 @@
 /** The route that a Prometheus reads. */
-import { SharedWork } from "../../host/shared-work.ts";
-import type { Ledger } from "../../ledger/index.ts";
+import { SharedWork } from "../../base/host/shared-work.ts";
+import type { Histogram } from "../../base/wire/histogram.ts";
+import { prometheusText, prometheusType } from "../../base/wire/prometheus-text.ts";
 import { engineMetrics } from "../../proxy/control/engine-metrics.ts";
-import type { Histogram } from "../../wire/histogram.ts";
-import { prometheusText, prometheusType } from "../../wire/prometheus-text.ts";
 import type { Caller } from "../callers/caller.ts";
+import type { Ledger } from "../ledger/index.ts";
 import { ledgerMetrics, type SetFigures } from "../ledger-metrics.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { SetTallies } from "../set-tallies.ts";

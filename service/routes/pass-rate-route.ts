@@ -1,7 +1,8 @@
 /** The route of pass rates: how hard each task of a set was. */
 import { z } from "zod";
-import { type Interval, passReward, shareInterval } from "../../rollouts/index.ts";
 import { rateOf } from "../../tasks/pass-rate.ts";
+import { type Interval, shareInterval } from "../figures/intervals.ts";
+import { passReward } from "../figures/tally.ts";
 import type { SetPasses } from "../set-passes.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 

@@ -1,8 +1,8 @@
 /** Routes for what came of it: results from a cursor on, as NDJSON, waited for where there are none yet, or as events. */
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
-import { Deadline } from "../../host/deadline.ts";
-import type { Histogram } from "../../wire/histogram.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { Deadline } from "../../base/host/deadline.ts";
+import type { Histogram } from "../../base/wire/histogram.ts";
 import type { Caller } from "../callers/caller.ts";
 import { DeliveryQuery, deliveryOf, type PayloadText } from "../delivery.ts";
 import { eventType, openEvents } from "../open-events.ts";

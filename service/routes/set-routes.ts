@@ -1,12 +1,12 @@
 /** Routes for what is asked for: sets, groups, rollouts; and for taking it back. */
 import { z } from "zod";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
-import { Turns } from "../../host/turns.ts";
-import { assertAsStrict, type CancelOrder, GroupPart, placesOf, SetSpec, type SetState, strictest } from "../../ledger/index.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { Turns } from "../../base/host/turns.ts";
 import { nothing } from "../../proxy/control/route.ts";
-import { passReward } from "../../rollouts/index.ts";
 import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/pass-rate.ts";
 import type { Caller } from "../callers/caller.ts";
+import { passReward } from "../figures/tally.ts";
+import { assertAsStrict, type CancelOrder, GroupPart, placesOf, SetSpec, type SetState, strictest } from "../ledger/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { SetPasses } from "../set-passes.ts";
 import { refusedAddress } from "../webhooks/post-signed.ts";

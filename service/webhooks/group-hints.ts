@@ -3,9 +3,9 @@
  * while a receiver is told is one hint afterwards. So a receiver that is slow or away delays its own hints alone.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../../errors.ts";
-import { Limiter } from "../../host/limiter.ts";
-import type { Ledger, SetState } from "../../ledger/index.ts";
+import { messageOf } from "../../base/errors.ts";
+import { Limiter } from "../../base/host/limiter.ts";
+import type { Ledger, SetState } from "../ledger/index.ts";
 import { HintLine, longestPauseMs } from "./hint-line.ts";
 import type { Webhook } from "./post-signed.ts";
 

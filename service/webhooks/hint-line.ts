@@ -1,8 +1,8 @@
 /** The hints of one receiver: one request is under way at a time, and a failure delays no other receiver. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../../errors.ts";
-import type { Limiter } from "../../host/limiter.ts";
-import type { Ledger, SetState } from "../../ledger/index.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Limiter } from "../../base/host/limiter.ts";
+import type { Ledger, SetState } from "../ledger/index.ts";
 import { postSigned, type Webhook } from "./post-signed.ts";
 
 /** After failures the pause doubles up to this. */

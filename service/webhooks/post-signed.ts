@@ -4,11 +4,11 @@ import { lookup } from "node:dns/promises";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIP, isIPv6 } from "node:net";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { untilAborted } from "../../host/until-aborted.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { untilAborted } from "../../base/host/until-aborted.ts";
+import { checkedAddresses, type Network } from "../../base/wire/network.ts";
+import { isPublicName } from "../../base/wire/public-name.ts";
 import { publicInternet } from "../../sandboxes/network/public-internet.ts";
-import { checkedAddresses, type Network } from "../../wire/network.ts";
-import { isPublicName } from "../../wire/public-name.ts";
 
 export type Webhook = {
   url: string;

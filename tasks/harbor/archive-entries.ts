@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { buffer } from "node:stream/consumers";
 import { crc32, createGunzip } from "node:zlib";
 import { type Entry, openPromise } from "yauzl";
-import { readTar } from "../../files/read-tar.ts";
+import { readTar } from "../../base/files/read-tar.ts";
 
 export type ArchivedEntry = {
   name: string;

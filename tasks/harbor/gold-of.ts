@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import type { GoldScript } from "../../schema/task.ts";
+import type { GoldScript } from "../../base/schema/task.ts";
 import { folderBelow } from "../host-path.ts";
 import { expandEnv } from "./expand-env.ts";
 import type { FolderOrder } from "./to-verifier.ts";

@@ -1,7 +1,7 @@
 /** A task folder's `task.toml`, checked. */
 import { join } from "node:path";
 import { parse } from "smol-toml";
-import { messageOf } from "../../errors.ts";
+import { messageOf } from "../../base/errors.ts";
 import { readText } from "../read-text.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { TaskConfig } from "./task-config.ts";

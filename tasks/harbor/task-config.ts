@@ -1,8 +1,8 @@
 /** `task.toml` of Harbor 1.0 to 1.4, with its defaults, as published. What Harbor ignores is ignored here too, and said. */
 import { posix } from "node:path";
 import { z } from "zod";
+import { ImageName } from "../../base/schema/environment/image-name.ts";
 import { RewardRule } from "../../graders/harbor/reward-rule.ts";
-import { ImageName } from "../../schema/environment/image-name.ts";
 
 const seconds = z.number().positive().max(2_000_000);
 const Strings = z.record(z.string(), z.string());

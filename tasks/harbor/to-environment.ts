@@ -1,12 +1,12 @@
 /** Harbor's environments as ours: image or build, workdir, user, network, healthcheck. */
 import { lstat, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { AlidadeError, asAlidadeError } from "../../errors.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { NetworkAccess } from "../../base/schema/network.ts";
+import { Environment, type Limits } from "../../base/schema/task.ts";
 import type { LastStage } from "../../sandboxes/images/build/dockerfile.ts";
 import { lastStageOf } from "../../sandboxes/images/build/dockerfile.ts";
 import { imageStart } from "../../sandboxes/images/image-start.ts";
-import { NetworkAccess } from "../../schema/network.ts";
-import { Environment, type Limits } from "../../schema/task.ts";
 import { taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { checkBuild } from "./check-build.ts";

@@ -1,7 +1,7 @@
 /** `[[steps]]` of Harbor: what the agent gets for each, and how each is graded. */
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Environment, GraderSpec, TaskStep } from "../../schema/task.ts";
+import type { Environment, GraderSpec, TaskStep } from "../../base/schema/task.ts";
 import { exists, folderBelow } from "../host-path.ts";
 import { taskError } from "../task-error.ts";
 import { goldOf } from "./gold-of.ts";

@@ -1,8 +1,8 @@
 /** One task folder of Harbor as a Task. */
 import { basename, join } from "node:path";
-import type { Service } from "../../schema/environment/services.ts";
-import type { NetworkAccess } from "../../schema/network.ts";
-import { type Environment, Limits, Task } from "../../schema/task.ts";
+import type { Service } from "../../base/schema/environment/services.ts";
+import type { NetworkAccess } from "../../base/schema/network.ts";
+import { type Environment, Limits, Task } from "../../base/schema/task.ts";
 import { exists, folderBelow } from "../host-path.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";

@@ -1,8 +1,8 @@
 /** Harbor's verifier of a task, or of one of its steps, as a spec of the grader `harbor`. */
 import { lstat } from "node:fs/promises";
 import { join, posix } from "node:path";
+import type { NetworkAccess } from "../../base/schema/network.ts";
 import type { HarborSpec } from "../../graders/harbor.ts";
-import type { NetworkAccess } from "../../schema/network.ts";
 import { exists, folderBelow } from "../host-path.ts";
 import { taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";

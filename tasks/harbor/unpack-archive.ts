@@ -5,10 +5,10 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { insidePath } from "../../files/file-tree.ts";
-import { cached } from "../../host/cache-folder.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { insidePath } from "../../base/files/file-tree.ts";
+import { cached } from "../../base/host/cache-folder.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { taskError } from "../task-error.ts";
 import { archiveReader } from "./archive-entries.ts";
 

@@ -1,6 +1,6 @@
 /** The commits of a repository that change tests and other files, and what a task is made of in each. */
-import { applyPatch } from "../../files/apply-patch.ts";
-import { hashTree, matchesAny, type TreeFile } from "../../files/file-tree.ts";
+import { applyPatch } from "../../base/files/apply-patch.ts";
+import { hashTree, matchesAny, type TreeFile } from "../../base/files/file-tree.ts";
 import type { CandidateFix } from "./candidate-fix.ts";
 import type { Fix } from "./fix.ts";
 import { instructionOf } from "./instruction.ts";

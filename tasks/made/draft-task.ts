@@ -2,12 +2,12 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { matchesAny } from "../../files/file-tree.ts";
-import { patchedPaths } from "../../files/parse-patch.ts";
+import { matchesAny } from "../../base/files/file-tree.ts";
+import { patchedPaths } from "../../base/files/parse-patch.ts";
+import { Environment } from "../../base/schema/task.ts";
 import { canRunApart, parserOf } from "../../graders/parsers/index.ts";
 import type { ReportParser } from "../../graders/parsers/report-parser.ts";
 import { nodeInside } from "../../sandboxes/node-mount.ts";
-import { Environment } from "../../schema/task.ts";
 import { nodeWord } from "../node-environment.ts";
 import type { Fix } from "./fix.ts";
 import { instructionOf, leaksOf } from "./instruction.ts";

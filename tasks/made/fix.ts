@@ -1,5 +1,5 @@
 /** A change with tests that show it: what a task is made of. */
-import type { TreeFile } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 
 export type Fix = {
   task_id: string;

@@ -1,10 +1,10 @@
 /** Tries changes one after the other, and keeps a folder for each that makes a task. */
 import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { AlidadeError } from "../../errors.ts";
-import { lockFile } from "../../host/lock-file.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { lockFile } from "../../base/host/lock-file.ts";
+import { Task } from "../../base/schema/task.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { Task } from "../../schema/task.ts";
 import { native } from "../native.ts";
 import { apartCommand } from "./apart-command.ts";
 import type { CandidateFix } from "./candidate-fix.ts";

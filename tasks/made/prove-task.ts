@@ -1,11 +1,11 @@
 /** Which tests a change makes pass, by running them where a grader would: after it, before it, and after it once more. */
-import { applyPatch } from "../../files/apply-patch.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../files/layer.ts";
+import { applyPatch } from "../../base/files/apply-patch.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { freshSandbox, type SandboxOwner } from "../../graders/grade.ts";
 import { TestsSpec, testWork } from "../../graders/tests.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { Task } from "../../schema/task.ts";
 import type { RequiredTests } from "./draft-task.ts";
 import { NoTask } from "./no-task.ts";
 

@@ -1,8 +1,8 @@
 /** A published version of a package, or a tarball of one on this disk. */
 import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 import { integrityOf } from "../npm-source.ts";
 import { readTarball } from "./read-tarball.ts";
 import type { PackageRegistry } from "./registries.ts";

@@ -2,9 +2,9 @@
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { createGunzip } from "node:zlib";
-import { AlidadeError } from "../../errors.ts";
-import { insidePath, plainMode, type TreeFile } from "../../files/file-tree.ts";
-import { readTar } from "../../files/read-tar.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { insidePath, plainMode, type TreeFile } from "../../base/files/file-tree.ts";
+import { readTar } from "../../base/files/read-tar.ts";
 
 /** Packages that tasks are made from are small; a larger one is a mistake or an attack. */
 const bounds = { files: 5_000, entries: 50_000, bytes: 100 * 1024 * 1024 };

@@ -1,5 +1,5 @@
 /** Where published versions are had from: the registry that the user's own npm or pip is set to. Nothing of a package runs. */
-import type { TreeFile } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 import { packedVersion } from "../npm-source.ts";
 import { sourceDistribution } from "./source-distribution.ts";
 

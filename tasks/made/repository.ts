@@ -5,9 +5,9 @@
 import { isUtf8 } from "node:buffer";
 import { rm, stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import { AlidadeError } from "../../errors.ts";
-import { insidePath, type TreeFile } from "../../files/file-tree.ts";
-import { ownedFolder, temporary } from "../../host/temporary-folder.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { insidePath, type TreeFile } from "../../base/files/file-tree.ts";
+import { ownedFolder, temporary } from "../../base/host/temporary-folder.ts";
 import { NoTask } from "./no-task.ts";
 import { fetching, runGit } from "./run-git.ts";
 

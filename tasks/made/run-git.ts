@@ -1,8 +1,8 @@
 /** Git on repositories of strangers: their hooks, filters and configuration run nothing, and what is printed is bounded. */
 import { spawn } from "node:child_process";
 import { devNull } from "node:os";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { BoundedOutput } from "../../host/bounded-output.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { BoundedOutput } from "../../base/host/bounded-output.ts";
 
 export type GitOptions = {
   signal: AbortSignal;

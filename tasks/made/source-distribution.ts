@@ -6,8 +6,8 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 
 const IndexPage = z.looseObject({
   files: z.array(z.looseObject({ filename: z.string(), url: z.string(), hashes: z.looseObject({ sha256: z.string().optional() }) })),

@@ -2,8 +2,8 @@
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { AlidadeError } from "../../errors.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { type NoTaskReason, noTaskReasons } from "./no-task.ts";
 

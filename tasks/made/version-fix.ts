@@ -1,6 +1,6 @@
 /** The change between two published versions as one that may become a task. */
-import { AlidadeError } from "../../errors.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 import type { CandidateFix } from "./candidate-fix.ts";
 import { fixingCommits, type PassedOver } from "./commit-fixes.ts";
 import type { PublishedVersion } from "./published-version.ts";

@@ -1,7 +1,7 @@
 /** Writes a tree of files into a folder of this machine. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { TreeFile } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
 import { NoTask } from "./no-task.ts";
 
 /** What a file system says of a name or of two names that are one there. */

@@ -7,7 +7,7 @@
  */
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { Task } from "../../schema/task.ts";
+import { Task } from "../../base/schema/task.ts";
 import { loadEach } from "../load-each.ts";
 import { type LocatedRow, readRows } from "../read-rows.ts";
 import { parseTask, taskError } from "../task-error.ts";

@@ -1,7 +1,7 @@
 /** Columns that the sets share. Rows are untrusted, and loose: the sets carry more columns than we read. */
 import { z } from "zod";
-import { hashOf } from "../../schema/ids.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 
 /** Lists and objects are JSON text in many dumps. `what`: what the text should be. */
 export function fromJsonText<T extends z.ZodType>(schema: T, what: "list" | "object") {

@@ -1,7 +1,7 @@
 /** Rows of the SWE sets, as they are published, and our own: .jsonl, a list in .json, or .parquet. */
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Task } from "../../schema/task.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { loadEach } from "../load-each.ts";
 import { holdsQuestions } from "../questions/question-row.ts";
 import { holdsList, type LocatedRow, readRows } from "../read-rows.ts";

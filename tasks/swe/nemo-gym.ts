@@ -3,7 +3,7 @@
  * metadata (`instance_dict`) the row of another set. That row is what is loaded.
  */
 import { z } from "zod";
-import { readJson } from "../../schema/read-json.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 
 const Wrapped = z.looseObject({ responses_create_params: z.looseObject({ metadata: z.looseObject({ instance_dict: z.string() }) }) });
 

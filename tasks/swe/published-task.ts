@@ -1,11 +1,11 @@
 /** What a published row says, as a task: the image holds the repository, the row what is tested and how. */
 
-import { matchesAny } from "../../files/file-tree.ts";
-import { patchedPaths } from "../../files/parse-patch.ts";
+import { matchesAny } from "../../base/files/file-tree.ts";
+import { patchedPaths } from "../../base/files/parse-patch.ts";
+import { Task } from "../../base/schema/task.ts";
 import { parserNamed, parsers } from "../../graders/parsers/index.ts";
 import { marks } from "../../graders/parsers/swe/status-log.ts";
 import { TestsSpec } from "../../graders/tests.ts";
-import { Task } from "../../schema/task.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { taskIdOf } from "./columns.ts";
 import { oneCommit } from "./one-commit.ts";

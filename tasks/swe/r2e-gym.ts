@@ -4,8 +4,8 @@
  * harness wants it to fail again, and so refuses a work that mends more.
  */
 import { z } from "zod";
-import { ImageName } from "../../schema/environment/image-name.ts";
-import { readJson } from "../../schema/read-json.ts";
+import { ImageName } from "../../base/schema/environment/image-name.ts";
+import { readJson } from "../../base/schema/read-json.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { Commit, Text } from "./columns.ts";
 import { marked, publishedTask } from "./published-task.ts";

@@ -1,6 +1,6 @@
 /** SWE-bench-Live: rows say their test commands; the images have no conda, and all tests of the repository are run. */
 import { z } from "zod";
-import { ImageName } from "../../schema/environment/image-name.ts";
+import { ImageName } from "../../base/schema/environment/image-name.ts";
 import { parseTask } from "../task-error.ts";
 import { Common, Names, Text } from "./columns.ts";
 import { marked, publishedTask } from "./published-task.ts";

@@ -4,8 +4,8 @@
  * Multilingual's as they are published, the tables of swebench 4 and of SWE-Gym do.
  */
 import { z } from "zod";
-import { ImageName } from "../../schema/environment/image-name.ts";
-import type { Task } from "../../schema/task.ts";
+import { ImageName } from "../../base/schema/environment/image-name.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { Common, Text } from "./columns.ts";
 import { markedScript } from "./eval-script.ts";

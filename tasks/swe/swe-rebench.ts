@@ -4,8 +4,8 @@
  * V2 have the repository at /<its name>, and V2 has parsers and commands of its own (scripts/eval.py at commit c71902a8).
  */
 import { z } from "zod";
+import { ImageName } from "../../base/schema/environment/image-name.ts";
 import { parsers } from "../../graders/parsers/index.ts";
-import { ImageName } from "../../schema/environment/image-name.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { Common, Names, Text } from "./columns.ts";
 import { activate, marked, publishedTask } from "./published-task.ts";

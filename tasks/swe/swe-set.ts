@@ -1,5 +1,5 @@
 /** A published set: by which columns its rows are known, and what they mean. */
-import type { Task } from "../../schema/task.ts";
+import type { Task } from "../../base/schema/task.ts";
 import type { Recipe } from "./recipes/recipe.ts";
 
 export type Columns = Record<string, unknown>;

@@ -3,8 +3,8 @@
  * known solution. The tests that it breaks lie in the repository; their files are taken away from the agent.
  */
 import { z } from "zod";
-import { reversePatch } from "../../files/reverse-patch.ts";
-import { ImageName } from "../../schema/environment/image-name.ts";
+import { reversePatch } from "../../base/files/reverse-patch.ts";
+import { ImageName } from "../../base/schema/environment/image-name.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { Names, RequiredNames, Text } from "./columns.ts";
 import { activate, marked, publishedTask, quoted } from "./published-task.ts";

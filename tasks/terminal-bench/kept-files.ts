@@ -1,5 +1,5 @@
-import { hashTree, type TreeFile } from "../../files/file-tree.ts";
-import { cached } from "../../host/cache-folder.ts";
+import { hashTree, type TreeFile } from "../../base/files/file-tree.ts";
+import { cached } from "../../base/host/cache-folder.ts";
 import { writeTree } from "../made/write-tree.ts";
 
 /** A folder of the cache with these files, for what lies among others in a task's folder. Its name is their hash. */

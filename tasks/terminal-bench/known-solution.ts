@@ -2,7 +2,7 @@
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import type { GoldScript } from "../../schema/task.ts";
+import type { GoldScript } from "../../base/schema/task.ts";
 import { textOf } from "../harbor/read-config.ts";
 import { readYaml } from "../read-yaml.ts";
 import { parseTask } from "../task-error.ts";

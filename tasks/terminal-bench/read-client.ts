@@ -3,8 +3,8 @@
  * is refused by file, service and key.
  */
 import { z } from "zod";
-import { ImageName } from "../../schema/environment/image-name.ts";
-import type { Services } from "../../schema/environment/services.ts";
+import { ImageName } from "../../base/schema/environment/image-name.ts";
+import type { Services } from "../../base/schema/environment/services.ts";
 import { Argv } from "../harbor/compose/compose-words.ts";
 import { readServices } from "../harbor/compose/read-compose.ts";
 import { MainConfig, SidecarConfig } from "../harbor/compose/service-config.ts";

@@ -1,8 +1,8 @@
 /** One task folder of Terminal-Bench as a Task. */
 import { basename, join } from "node:path";
-import { overlay, readFolder } from "../../files/file-tree.ts";
+import { overlay, readFolder } from "../../base/files/file-tree.ts";
+import { type Environment, Limits, Task } from "../../base/schema/task.ts";
 import type { HarborSpec } from "../../graders/harbor.ts";
-import { type Environment, Limits, Task } from "../../schema/task.ts";
 import { composeName } from "../harbor/compose/read-compose.ts";
 import { healthcheckOf, limitsOf } from "../harbor/compose/to-services.ts";
 import { textOf } from "../harbor/read-config.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { SessionOptions } from "../../schema/session-spec.ts";
+import { SessionOptions } from "../../base/schema/session-spec.ts";
 import { configReadme, path } from "./config-readme.ts";
 
 test("docs/configuration.md says what the schema of the configuration says", async () => {

@@ -7,9 +7,9 @@
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { configSchema } from "../../config.ts";
-import { scalarPaths } from "../../load-config.ts";
-import { SessionOptions } from "../../schema/session-spec.ts";
+import { SessionOptions } from "../../base/schema/session-spec.ts";
+import { configSchema } from "../../cli/config.ts";
+import { scalarPaths } from "../../cli/load-config.ts";
 import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/configuration.md", import.meta.url));

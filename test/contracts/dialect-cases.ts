@@ -1,7 +1,8 @@
 /** What the contract suite has every dialect say to its vendor's own client, and which of it has a place on which wire. */
-import type { Dialect } from "../../dialects/dialect.ts";
-import { AlidadeError } from "../../errors.ts";
-import type { FinishReason, Part, Turn, Usage } from "../../schema/message.ts";
+
+import { AlidadeError } from "../../base/errors.ts";
+import type { FinishReason, Part, Turn, Usage } from "../../base/schema/message.ts";
+import type { Dialect } from "../../proxy/dialects/dialect.ts";
 
 export const callId = "callabcdefghij0123456789";
 export const usage: Usage = { prompt_tokens: 100, cached_tokens: 64, sampled_tokens: 20, reasoning_tokens: 5 };

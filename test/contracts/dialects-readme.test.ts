@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { dialects } from "../../dialects/index.ts";
+import { dialects } from "../../proxy/dialects/index.ts";
 import { readers } from "./dialect-cases.ts";
 import { dialectsReadme, path } from "./dialects-readme.ts";
 
-test("dialects/README.md says what the dialects declare and the suite tests", async () => {
+test("proxy/dialects/README.md says what the dialects declare and the suite tests", async () => {
   assert.equal(await readFile(path, "utf8"), dialectsReadme(), "run: node test/contracts/dialects-readme.ts");
 });
 

@@ -1,15 +1,15 @@
 /**
- * `dialects/README.md`, generated from what the dialects declare and from the cases that the contract suite plays:
+ * `proxy/dialects/README.md`, generated from what the dialects declare and from the cases that the contract suite plays:
  *
  *     node test/contracts/dialects-readme.ts      writes it; dialects-readme.test.ts says when that is due
  */
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import type { Dialect } from "../../dialects/dialect.ts";
-import { dialects } from "../../dialects/index.ts";
+import type { Dialect } from "../../proxy/dialects/dialect.ts";
+import { dialects } from "../../proxy/dialects/index.ts";
 import { cases, faults, isSayable, readers } from "./dialect-cases.ts";
 
-export const path = fileURLToPath(new URL("../../dialects/README.md", import.meta.url));
+export const path = fileURLToPath(new URL("../../proxy/dialects/README.md", import.meta.url));
 
 export function dialectsReadme(): string {
   return [

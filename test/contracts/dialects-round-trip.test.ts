@@ -5,13 +5,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { dialects } from "../../dialects/index.ts";
-import { openaiCompletions } from "../../dialects/openai-completions.ts";
-import { parseResponses } from "../../dialects/openai-responses/parse.ts";
-import { toItems } from "../../dialects/openai-responses/to-items.ts";
-import type { Message, Part } from "../../schema/message.ts";
-import { readJson } from "../../schema/read-json.ts";
-import { parseJson } from "../../wire/json.ts";
+import type { Message, Part } from "../../base/schema/message.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import { parseJson } from "../../base/wire/json.ts";
+import { dialects } from "../../proxy/dialects/index.ts";
+import { openaiCompletions } from "../../proxy/dialects/openai-completions.ts";
+import { parseResponses } from "../../proxy/dialects/openai-responses/parse.ts";
+import { toItems } from "../../proxy/dialects/openai-responses/to-items.ts";
 import { frozen } from "./frozen.ts";
 
 type Sayable = {

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { dialects } from "../../dialects/index.ts";
-import type { Part } from "../../schema/message.ts";
+import type { Part } from "../../base/schema/message.ts";
+import { dialects } from "../../proxy/dialects/index.ts";
 import type { ScriptedReply } from "../fakes/engines/scripted-engine.ts";
 import { proxyAt } from "../fakes/proxies/proxy-at.ts";
 

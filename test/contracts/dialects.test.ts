@@ -11,13 +11,13 @@ import Anthropic from "@anthropic-ai/sdk";
 import { ApiError, GoogleGenAI } from "@google/genai";
 import { TrieRouter } from "hono/router/trie-router";
 import OpenAI from "openai";
-import { type AnswerContext, type Dialect, type Route, toEvents } from "../../dialects/dialect.ts";
-import { dialects } from "../../dialects/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import { mintToolCallId } from "../../schema/ids.ts";
-import type { Turn } from "../../schema/message.ts";
-import { streamEncoder } from "../../wire/framing.ts";
-import { parseJson } from "../../wire/json.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { mintToolCallId } from "../../base/schema/ids.ts";
+import type { Turn } from "../../base/schema/message.ts";
+import { streamEncoder } from "../../base/wire/framing.ts";
+import { parseJson } from "../../base/wire/json.ts";
+import { type AnswerContext, type Dialect, type Route, toEvents } from "../../proxy/dialects/dialect.ts";
+import { dialects } from "../../proxy/dialects/index.ts";
 import { type Case, callId, cases, faults, isSayable, text, turnOf, usage, wantsObjects } from "./dialect-cases.ts";
 import { frozen } from "./frozen.ts";
 
@@ -476,7 +476,7 @@ for (const dialect of dialects) {
         // Streamed arguments of a call without any: the SDK has nothing to put together.
         const blank = (list: Seen["calls"]) => list.map((item) => ({ ...item, arguments: item.arguments === "" ? "{}" : item.arguments }));
         const same = wantsObjects.includes(dialect.name) ? blank : (list: Seen["calls"]) => list;
-        // The SDK parses numbers; the text of the answer itself is tested in test/dialects/anthropic-messages.test.ts.
+        // The SDK parses numbers; the text of the answer itself is tested in test/proxy/dialects/anthropic-messages.test.ts.
         assert.deepEqual({ ...seen, calls: same(seen.calls) }, { ...expected, calls: same(expected.calls) });
       });
     }

@@ -1,9 +1,9 @@
 /** The wires of the engines, scripted, and what the tests of engines ask over them and read from the answers. */
 import assert from "node:assert/strict";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Message } from "../../base/schema/message.ts";
 import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
 import { engineNamed } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import type { Message } from "../../schema/message.ts";
 import { anthropicWire } from "../fakes/engines/scripted-anthropic.ts";
 import { ScriptedEngine, type ScriptedReply } from "../fakes/engines/scripted-engine.ts";
 import { googleWire } from "../fakes/engines/scripted-google.ts";

@@ -6,12 +6,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Tool } from "../../base/schema/message.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
 import type { SampleEvent } from "../../engines/engine.ts";
 import { LostAnswer } from "../../engines/http/lost-answer.ts";
 import { engineNamed, engines } from "../../engines/index.ts";
-import { AlidadeError } from "../../errors.ts";
-import type { Tool } from "../../schema/message.ts";
-import { IdText } from "../../tokens/id-text.ts";
 import { decode, encode, endOfTurn, logprobOf } from "../fakes/engines/scripted-engine.ts";
 import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";
 import { sglangWire } from "../fakes/engines/scripted-sglang.ts";

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Verdict } from "../../base/schema/rollout.ts";
+import { type GraderSpec, Task } from "../../base/schema/task.ts";
 import { runnerKit } from "../../graders/by-tests/runner-files.ts";
 import { grade } from "../../graders/grade.ts";
 import { graderOf, graders, specOfGrader } from "../../graders/index.ts";
 import { parserNamed, parsers } from "../../graders/parsers/index.ts";
 import { TestsSpec } from "../../graders/tests.ts";
-import { Verdict } from "../../schema/rollout.ts";
-import { type GraderSpec, Task } from "../../schema/task.ts";
 
 const specs: Record<string, GraderSpec> = {
   tests: {

@@ -5,12 +5,12 @@
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import type { RequestClass } from "../../base/schema/session-spec.ts";
 import { commandHarness } from "../../harnesses/command.ts";
 import { triedContext } from "../../harnesses/contract.ts";
 import type { Harness } from "../../harnesses/harness.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import { type Setting, settingTopics } from "../../harnesses/settings.ts";
-import type { RequestClass } from "../../schema/session-spec.ts";
 import { miniSweAgentSettings } from "../interop/mini-swe-agent/mini-swe-agent.ts";
 import { row } from "./markdown-row.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isAbsolute, normalize } from "node:path";
 import { test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import { commandHarness } from "../../harnesses/command.ts";
 import { triedContext as context } from "../../harnesses/contract.ts";
 import type { HarnessLaunch } from "../../harnesses/harness.ts";

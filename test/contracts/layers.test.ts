@@ -1,14 +1,14 @@
 /** Every kind of work that an agent leaves comes out of its sandbox and into a fresh one as it is, and nothing of it is run. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { temporaryLayers } from "../../files/layer.ts";
+import { temporaryLayers } from "../../base/files/layer.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, deliveredSandbox } from "../../graders/grade.ts";
 import { reopenWork } from "../../graders/reopen-work.ts";
 import { placeWork, takeWork, workEvidence } from "../../graders/work.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { backends } from "../../sandboxes/index.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import { Task } from "../../schema/task.ts";
 import { testImage } from "../docker/test-image.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";

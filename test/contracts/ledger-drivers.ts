@@ -1,7 +1,7 @@
 /** Every ledger driver, as its contract suites open it. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type Ledger, PostgresLedger, SqliteLedger } from "../../ledger/index.ts";
+import { type Ledger, PostgresLedger, SqliteLedger } from "../../service/ledger/index.ts";
 import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import type { Need } from "../needs.ts";

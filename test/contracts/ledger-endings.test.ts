@@ -1,7 +1,7 @@
 /** What every ledger promises of ends of many: they go in parts, and whatever dies in between, each rollout ends once. */
 import assert from "node:assert/strict";
 import { test as nodeTest, type TestContext } from "node:test";
-import { type Claim, GroupPart, type Lease, type Ledger, SetSpec } from "../../ledger/index.ts";
+import { type Claim, GroupPart, type Lease, type Ledger, SetSpec } from "../../service/ledger/index.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { need } from "../needs.ts";
 import { ledgerDrivers } from "./ledger-drivers.ts";

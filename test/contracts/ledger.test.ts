@@ -13,7 +13,7 @@ import {
   NodeAnswer,
   partGroup,
   SetSpec,
-} from "../../ledger/index.ts";
+} from "../../service/ledger/index.ts";
 import { until } from "../fakes/machine/until.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { nameWeights } from "../fakes/records/name-weights.ts";

@@ -1,6 +1,7 @@
 /** The contracts that `alidade plugin check` holds a user's file to, held to by everything that is built in. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { currentOwner } from "../../base/host/owner.ts";
 import { engineContract } from "../../engines/contract.ts";
 import { engines } from "../../engines/index.ts";
 import { exporterContract } from "../../exporters/contract.ts";
@@ -9,7 +10,6 @@ import { graderContract } from "../../graders/contract.ts";
 import { graders } from "../../graders/index.ts";
 import { harnessContract } from "../../harnesses/contract.ts";
 import { harnesses } from "../../harnesses/index.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { sandboxContract } from "../../sandboxes/contract.ts";
 import { backends } from "../../sandboxes/index.ts";
 import { taskFormatContract } from "../../tasks/contract.ts";

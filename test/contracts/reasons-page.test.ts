@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { callOutcomes, edgeCauses, renderCauses, uncountedReasons } from "../../schema/reasons/calls.ts";
-import { groupReasons, maskReasons, rolloutReasons } from "../../schema/reasons/left-out.ts";
-import type { Meaning } from "../../schema/reasons/meaning.ts";
-import { formatReasons, recordedReasons, rowReasons, trainerReasons, untrainedReasons } from "../../schema/reasons/untrained.ts";
+import { callOutcomes, edgeCauses, renderCauses, uncountedReasons } from "../../base/schema/reasons/calls.ts";
+import { groupReasons, maskReasons, rolloutReasons } from "../../base/schema/reasons/left-out.ts";
+import type { Meaning } from "../../base/schema/reasons/meaning.ts";
+import { formatReasons, recordedReasons, rowReasons, trainerReasons, untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import { path, reasonsPage } from "./reasons-page.ts";
 
 test("docs/reasons.md says what the code declares", async () => {

@@ -1,18 +1,18 @@
 /**
- * `docs/reasons.md`, generated from `schema/reasons/` and `errors.ts`:
+ * `docs/reasons.md`, generated from `base/schema/reasons/` and `errors.ts`:
  *
  *     node test/contracts/reasons-page.ts      writes it; reasons-page.test.ts says when that is due
  */
 
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { errorCodes } from "../../errors.ts";
-import { callOutcomes, edgeCauses, renderCauses, uncountedReasons } from "../../schema/reasons/calls.ts";
-import { driftCauses } from "../../schema/reasons/drift.ts";
-import { groupBiases } from "../../schema/reasons/group-biases.ts";
-import { groupReasons, maskReasons, rolloutReasons } from "../../schema/reasons/left-out.ts";
-import type { Meaning } from "../../schema/reasons/meaning.ts";
-import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../schema/reasons/untrained.ts";
+import { errorCodes } from "../../base/errors.ts";
+import { callOutcomes, edgeCauses, renderCauses, uncountedReasons } from "../../base/schema/reasons/calls.ts";
+import { driftCauses } from "../../base/schema/reasons/drift.ts";
+import { groupBiases } from "../../base/schema/reasons/group-biases.ts";
+import { groupReasons, maskReasons, rolloutReasons } from "../../base/schema/reasons/left-out.ts";
+import type { Meaning } from "../../base/schema/reasons/meaning.ts";
+import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../base/schema/reasons/untrained.ts";
 import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/reasons.md", import.meta.url));

@@ -6,14 +6,14 @@ import type { Duplex } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { AlidadeError } from "../../errors.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { currentOwner } from "../../host/owner.ts";
+import type { AlidadeError } from "../../base/errors.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Limits } from "../../base/schema/task.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
 import { backends } from "../../sandboxes/index.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../../sandboxes/sandbox.ts";
-import { Limits } from "../../schema/task.ts";
 import { missing, need } from "../needs.ts";
 
 const signal = AbortSignal.timeout(240_000);

@@ -1,15 +1,15 @@
 /** What a task's set-up writes is no work of the agent's, and stands as it was in the sandbox that grades. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openLayer, temporaryLayers } from "../../files/layer.ts";
+import { openLayer, temporaryLayers } from "../../base/files/layer.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, deliveredSandbox } from "../../graders/grade.ts";
 import { keepSetUp } from "../../graders/set-up-layer.ts";
 import { placeWork, takeWork, workEvidence } from "../../graders/work.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
 import { backends } from "../../sandboxes/index.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import { Task } from "../../schema/task.ts";
 import { testImage } from "../docker/test-image.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { LogEntry } from "../../schema/session-log.ts";
-import { DiskStore, MemoryStore, type Store } from "../../store/index.ts";
+import type { LogEntry } from "../../base/schema/session-log.ts";
+import { DiskStore, MemoryStore, type Store } from "../../proxy/store/index.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 
 const scratch = scratchFolder("stores");

@@ -4,11 +4,11 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
+import { Histogram } from "../../base/wire/histogram.ts";
 import { engineMetrics } from "../../proxy/control/engine-metrics.ts";
 import { ledgerMetrics } from "../../service/ledger-metrics.ts";
-import { ObservedTimes } from "../../watch/observed-times.ts";
-import { ProcessMetrics } from "../../watch/process-metrics.ts";
-import { Histogram } from "../../wire/histogram.ts";
+import { ObservedTimes } from "../../service/watch/observed-times.ts";
+import { ProcessMetrics } from "../../service/watch/process-metrics.ts";
 
 const folder = join(import.meta.dirname, "../../deploy/monitoring");
 

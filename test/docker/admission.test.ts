@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { before, test } from "node:test";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Task } from "../../base/schema/task.ts";
 import { deliveredFiles } from "../../graders/grade.ts";
 import { probes } from "../../graders/probes/index.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { admitTasks, knownChecks } from "../../rollouts/accepted/admit-tasks.ts";
 import { admittedTasks } from "../../rollouts/accepted/admitted-tasks.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import { Task } from "../../schema/task.ts";
 import { hashedTasks, loadTasks } from "../../tasks/index.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { ownCache } from "../fakes/machine/own-cache.ts";
@@ -23,7 +23,7 @@ let tasks: Task[];
 /** The line that the fix of the skeleton adds. */
 const fix = "if (value > high) return high;";
 before(async () => {
-  const [task] = (await loadTasks("commands/init/skeletons/task-node")) as [Task];
+  const [task] = (await loadTasks("cli/commands/init/skeletons/task-node")) as [Task];
   const { environment } = task;
   const vendored = { path: "vendor/fixed.js", content: Buffer.from(`    ${fix}\n`), mode: 0o644 };
   const files = await folderOf([...(await deliveredFiles(task)), vendored]);
@@ -105,7 +105,7 @@ test("an answer that an agent can read is found where it lies, and records say w
 test("a task that was checked before counts as it was found, until it is checked again", async (t) => {
   if (!(await need(t, "docker"))) return;
   const folder = join(cache, "without-solution");
-  await cp("commands/init/skeletons/task-node", folder, { recursive: true });
+  await cp("cli/commands/init/skeletons/task-node", folder, { recursive: true });
   const text = await readFile(join(folder, "task.yaml"), "utf8");
   await writeFile(join(folder, "task.yaml"), text.replace(/^gold_patch: .*\n(?: .*\n)+/m, ""));
   const check = (...flags: string[]) => cli(["check", folder, "--times", "1", "--sandbox", "docker", ...flags]);

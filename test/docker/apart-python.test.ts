@@ -4,12 +4,12 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { overlay } from "../../files/file-tree.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { overlay } from "../../base/files/file-tree.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Task } from "../../base/schema/task.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import { Task } from "../../schema/task.ts";
 import { folderOf, keptWork } from "../fakes/kept-work.ts";
 import { pytestModules } from "../interop/pytest/pytest.ts";
 import { need } from "../needs.ts";

@@ -4,15 +4,15 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { AlidadeError } from "../../errors.ts";
-import { currentOwner } from "../../host/owner.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Limits } from "../../base/schema/task.ts";
 import { doorId } from "../../sandboxes/docker/container.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import { doorInside } from "../../sandboxes/door/door-kind.ts";
 import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";
-import { Limits } from "../../schema/task.ts";
 import { until } from "../fakes/machine/until.ts";
 import { need } from "../needs.ts";
 

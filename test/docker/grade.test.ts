@@ -1,13 +1,13 @@
 /** From an agent's container to a verdict, where only a container shows it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { temporaryLayers } from "../../files/layer.ts";
+import { temporaryLayers } from "../../base/files/layer.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "../../graders/grade.ts";
 import { takeWork } from "../../graders/work.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import { Task } from "../../schema/task.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { missing, need } from "../needs.ts";
 

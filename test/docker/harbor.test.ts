@@ -1,13 +1,13 @@
 /** Harbor's task folders in containers: its own rewards, and what pays with it and not here. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { currentOwner } from "../../base/host/owner.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { checkTask } from "../../graders/check.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { gradedAfter } from "../fakes/graded-after.ts";
 import { type HarborFiles, harborFolder, harborTasks } from "../fakes/harbor-tasks.ts";

@@ -9,11 +9,11 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { currentOwner } from "../../host/owner.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Limits } from "../../base/schema/task.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
 import { openNetwork, plainRules } from "../../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
-import { Limits } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 
 const signal = AbortSignal.timeout(120_000);

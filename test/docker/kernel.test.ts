@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { currentOwner } from "../../host/owner.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Limits } from "../../base/schema/task.ts";
 import { maskedPaths } from "../../sandboxes/docker/masked-paths.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import type { Sandbox, SandboxSpec } from "../../sandboxes/sandbox.ts";
-import { Limits } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 

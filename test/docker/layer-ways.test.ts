@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
-import { keepLayer, temporaryLayers } from "../../files/layer.ts";
+import { keepLayer, temporaryLayers } from "../../base/files/layer.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Task } from "../../base/schema/task.ts";
 import { deliveredSandbox } from "../../graders/grade.ts";
 import { placeWork, takeWork } from "../../graders/work.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
 import { engineOwn } from "../../sandboxes/docker/container.ts";
 import { containerLayer, type LayerQuery } from "../../sandboxes/docker/layer/container-layer.ts";
@@ -13,7 +14,6 @@ import { overlayLayer } from "../../sandboxes/docker/layer/overlay-layer.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { doorInside } from "../../sandboxes/door/door-kind.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import { Task } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 

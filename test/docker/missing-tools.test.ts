@@ -1,11 +1,11 @@
 /** Tests that cannot fetch their tools judge nothing, and no work brings that about. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { currentOwner } from "../../base/host/owner.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { examineTask } from "../../graders/admission/examine-task.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { gradedAfter } from "../fakes/graded-after.ts";

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { currentOwner } from "../../host/owner.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Limits } from "../../base/schema/task.ts";
 import { rootRights } from "../../sandboxes/docker/container.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
-import { Limits } from "../../schema/task.ts";
 import { missing, need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 

@@ -1,8 +1,8 @@
 /** Requests of Polar's with its own evaluators, as tasks, graded in Docker: the agent works in a copy of the repository. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { currentOwner } from "../../base/host/owner.ts";
 import { checkTask } from "../../graders/check.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { nativeTask, PolarRequest } from "../../service/polar/polar-request.ts";
 import { inlineTask } from "../../tasks/index.ts";

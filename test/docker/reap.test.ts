@@ -5,11 +5,11 @@ import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
-import { currentOwner } from "../../host/owner.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Limits } from "../../base/schema/task.ts";
 import { baseImage } from "../../sandboxes/images/build/base-image.ts";
 import { backends } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { Limits } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 
 const signal = AbortSignal.timeout(120_000);
@@ -18,8 +18,8 @@ const run = promisify(execFile);
 /** Makes a sandbox with a process in it, where it can be a service beside it, and a warm one, prints where it is, and waits to be killed. */
 const maker = (backend: string, runId: string, word: string) => `
 import { backends } from ${JSON.stringify(new URL("../../sandboxes/index.ts", import.meta.url).href)};
-import { currentOwner } from ${JSON.stringify(new URL("../../host/owner.ts", import.meta.url).href)};
-import { Environment, Limits } from ${JSON.stringify(new URL("../../schema/task.ts", import.meta.url).href)};
+import { currentOwner } from ${JSON.stringify(new URL("../../base/host/owner.ts", import.meta.url).href)};
+import { Environment, Limits } from ${JSON.stringify(new URL("../../base/schema/task.ts", import.meta.url).href)};
 import { WarmPool } from ${JSON.stringify(new URL("../../sandboxes/warm-pool.ts", import.meta.url).href)};
 const backend = backends.find((one) => one.name === ${JSON.stringify(backend)});
 const spec = { run_id: ${JSON.stringify(runId)}, owner: await currentOwner(), image: null, workdir: "/work", mounts: {}, env: {}, limits: Limits.parse({}) };

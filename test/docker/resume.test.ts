@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { copyFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { RolloutRecord } from "../../schema/rollout.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cliProcess, jsonOf, startCli } from "../fakes/processes/cli.ts";

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
-import { AlidadeError } from "../../errors.ts";
-import { currentOwner } from "../../host/owner.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Environment, Limits } from "../../base/schema/task.ts";
 import { startsNothing } from "../../sandboxes/docker/entrypoint.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
-import { Environment, Limits } from "../../schema/task.ts";
 import { need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 

@@ -1,7 +1,7 @@
 /** A spent budget ends a real harness within one request, its own retries notwithstanding. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Budgets } from "../../schema/session-spec.ts";
+import type { Budgets } from "../../base/schema/session-spec.ts";
 import { said } from "../fakes/engines/scripted-engine.ts";
 import type { PersistentHarness } from "../harness/with-retries.ts";
 import { faultyRun, scriptOf } from "./faulty-run.ts";

@@ -5,10 +5,10 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { LogEntry } from "../../base/schema/session-log.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { selectRows } from "../../reconstruct/index.ts";
 import { verifyRows, verifyTrajectory } from "../../reconstruct/verify.ts";
-import type { LogEntry } from "../../schema/session-log.ts";
 import { installedPack } from "../harness/installed-pack.ts";
 import { type PersistentHarness, persistent } from "../harness/with-retries.ts";
 import { type FaultyRun, type FaultyRunOptions, faultyRun, struck, turns } from "./faulty-run.ts";

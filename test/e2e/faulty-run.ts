@@ -1,12 +1,12 @@
 /** One run of a real harness through the proxy, with relays that break on either side of it and a witness at the engine. */
 import type { TestContext } from "node:test";
+import type { LogEntry } from "../../base/schema/session-log.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { engines } from "../../engines/index.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
-import type { LogEntry } from "../../schema/session-log.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
-import { MemoryStore } from "../../store/index.ts";
+import { MemoryStore } from "../../proxy/store/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { type Fault, type RelayedRequest, startFaultRelay } from "../fakes/proxies/fault-relay.ts";
 import { type RecordedExchange, startRecordingRelay } from "../fakes/proxies/recording-relay.ts";

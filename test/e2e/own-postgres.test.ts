@@ -5,7 +5,7 @@ import { chmod, mkdir, readFile, rm, stat, symlink, writeFile } from "node:fs/pr
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { loadPg } from "../../ledger/postgres/pg-library.ts";
+import { loadPg } from "../../service/ledger/postgres/pg-library.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, cliProcess, jsonOf, type RunningCli, root, startCli } from "../fakes/processes/cli.ts";
 import { clusterAt, reader, submit } from "../fakes/processes/cluster-at.ts";

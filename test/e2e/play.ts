@@ -3,13 +3,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { executeRun } from "../../commands/run.ts";
+import type { Sampling } from "../../base/schema/message.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
+import { executeRun } from "../../cli/commands/run.ts";
+import { loadConfig } from "../../cli/load-config.ts";
 import { loadPlays, type PlayedHarness, playsFor } from "../../examples/demo/plays.ts";
-import { loadConfig } from "../../load-config.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
-import type { Sampling } from "../../schema/message.ts";
-import type { RolloutRecord } from "../../schema/rollout.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { type RecordedExchange, startRecordingRelay } from "../fakes/proxies/recording-relay.ts";
 
 export type Played = AsyncDisposable & {

@@ -1,7 +1,7 @@
 /** A trajectory's logprobs against vLLM's own, asked for by hand: `score` shares no code with our adapter. */
 import assert from "node:assert/strict";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { auditTrajectory } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import type { Vllm } from "../interop/vllm/start.ts";
 import { score } from "./vllm-samples.ts";
 

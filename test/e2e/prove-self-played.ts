@@ -1,8 +1,8 @@
 /** What a session of a harness whose model plays by itself must hold, and what is counted of it. */
 import assert from "node:assert/strict";
+import type { LogLine } from "../../base/schema/session-log.ts";
 import { selectRows } from "../../reconstruct/index.ts";
 import { verifyRows, verifyTrajectory } from "../../reconstruct/verify.ts";
-import type { LogLine } from "../../schema/session-log.ts";
 import type { SelfPlayed } from "./play-by-itself.ts";
 
 /** What a harness makes of a turn that it cannot use: it repairs a call, or leaves the turn out. */

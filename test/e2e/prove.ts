@@ -1,8 +1,8 @@
 /** What every session of a real harness must hold, asked of a run that was played behind the recording relay. */
 import assert from "node:assert/strict";
+import type { TreeNode } from "../../base/schema/trajectory.ts";
 import { selectRows } from "../../reconstruct/index.ts";
 import { verifyRows, verifyTrajectory } from "../../reconstruct/verify.ts";
-import type { TreeNode } from "../../schema/trajectory.ts";
 import type { Played } from "./play.ts";
 import { told } from "./play.ts";
 

@@ -7,7 +7,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { SessionSpec } from "../../schema/session-spec.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import type { PlayingHarness } from "../interop/vllm/plays.ts";
 import { startVllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";

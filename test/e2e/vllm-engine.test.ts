@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError } from "../../base/errors.ts";
 import type { SampleRequest } from "../../engines/engine.ts";
-import { AlidadeError } from "../../errors.ts";
 import { need } from "../needs.ts";
 import { neutral, read, request, said, score, tolerance, bashTool as tool, withVllm } from "./vllm-samples.ts";
 

@@ -6,11 +6,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { z } from "zod";
-import { Limiter } from "../../host/limiter.ts";
+import { Limiter } from "../../base/host/limiter.ts";
+import { textOf } from "../../base/schema/message.ts";
+import { tryJson } from "../../base/schema/read-json.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
 import type { Call } from "../../proxy/session/call.ts";
-import { textOf } from "../../schema/message.ts";
-import { tryJson } from "../../schema/read-json.ts";
-import type { Verdict } from "../../schema/rollout.ts";
 import { type Injection, injections, plainWorks } from "../graders/judge/injections.ts";
 import { judgedAt } from "../graders/judge/judged-at.ts";
 import { startVllm, type Vllm } from "../interop/vllm/start.ts";

@@ -8,7 +8,7 @@ import { buffer } from "node:stream/consumers";
 import { test } from "node:test";
 import { engineNamed } from "../../engines/index.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
-import { MemoryStore } from "../../store/index.ts";
+import { MemoryStore } from "../../proxy/store/index.ts";
 import { type Served, served } from "../fakes/proxies/served.ts";
 import { chatTemplates } from "../interop/templates/place.ts";
 import { need } from "../needs.ts";

@@ -5,8 +5,8 @@
  */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { HarnessLaunch } from "../../harnesses/harness.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { chatTemplates } from "../interop/templates/place.ts";
 import { startVllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";

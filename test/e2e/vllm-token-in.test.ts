@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Sampling } from "../../base/schema/message.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
 import type { Engine, SampleRequest } from "../../engines/engine.ts";
-import { AlidadeError } from "../../errors.ts";
-import type { Sampling } from "../../schema/message.ts";
-import { IdText } from "../../tokens/id-text.ts";
 import type { Vllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
 import { bashTool, forcedTurns, neutral, type ReadTurn, read, request, said, score, tolerance, withVllm } from "./vllm-samples.ts";

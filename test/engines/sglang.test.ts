@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError } from "../../errors.ts";
-import type { Prompt } from "../../schema/message.ts";
-import { IdText } from "../../tokens/id-text.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Prompt } from "../../base/schema/message.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
 import { endOf, failureOf, patience, request, sampleAll, textOf, tokensOf, withEngine } from "../contracts/engine-cases.ts";
 import { logprobOf, said } from "../fakes/engines/scripted-engine.ts";
 import type { ScriptedWire } from "../fakes/engines/scripted-wire.ts";

@@ -1,10 +1,10 @@
 /** What is vLLM's alone, over its wire as scripted; vLLM itself is met in test/e2e/vllm-engine.test.ts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contextOverflow } from "../../dialects/context-overflow.ts";
+import type { Message } from "../../base/schema/message.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
 import { engineNamed } from "../../engines/index.ts";
-import type { Message } from "../../schema/message.ts";
-import { IdText } from "../../tokens/id-text.ts";
+import { contextOverflow } from "../../proxy/dialects/context-overflow.ts";
 import { endOf, failureOf, patience, sampleAll, textOf, tokensOf, withEngine } from "../contracts/engine-cases.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { forbidExtras, tensorrtLlmWire } from "../fakes/engines/scripted-tensorrt-llm.ts";

@@ -4,11 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { renderSummary } from "../../commands/fidelity/render.ts";
-import { FidelitySummarizer } from "../../commands/fidelity/summary.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { exporterNamed } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
+import { renderSummary } from "../../view/fidelity/render.ts";
+import { FidelitySummarizer } from "../../view/fidelity/summary.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { assistant, LogBuilder, recognised, system, user } from "../fakes/records/log-builder.ts";
 

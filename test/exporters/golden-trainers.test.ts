@@ -1,9 +1,9 @@
 /** The golden session in the formats that each trainer reads by an adapter of its own; the others: `golden.test.ts`. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { exporterNamed } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { after, full, helper, main, mainTurns, sibling } from "../fakes/records/golden-rows.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parquetReadObjects } from "hyparquet";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { exporterNamed } from "../../exporters/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { LogBuilder, user } from "../fakes/records/log-builder.ts";

@@ -1,11 +1,11 @@
 /** The agents of a team are sessions of one rollout: all of them leave, with one reward and one entry in the baseline. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RewardComponent } from "../../base/schema/reward-component.ts";
+import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { exporterNamed, exporters } from "../../exporters/index.ts";
 import { joinMembers, reconstruct, type SelectOptions, selectRows, verifyRows } from "../../reconstruct/index.ts";
-import type { RewardComponent } from "../../schema/reward-component.ts";
-import type { SessionSpec } from "../../schema/session-spec.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
 

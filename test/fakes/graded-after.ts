@@ -1,5 +1,7 @@
 /** What a known deed in the place of an agent earns in Docker, where its task says that it is graded. */
-import { temporaryLayers, type WorkLayer } from "../../files/layer.ts";
+import { temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import type { Task, TaskStep } from "../../base/schema/task.ts";
 import { takenWork } from "../../graders/admission/taken-work.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade, gradeStep } from "../../graders/grade.ts";
 import type { GradeContext } from "../../graders/grader.ts";
@@ -12,8 +14,6 @@ import { docker } from "../../sandboxes/docker.ts";
 import { plainRules } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import { beginStep } from "../../sandboxes/set-up.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import type { Task, TaskStep } from "../../schema/task.ts";
 
 type Deed = (sandbox: Sandbox, step: number) => Promise<unknown>;
 type Owner = { run_id: string; owner: string };

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { changesBetween, keepLayer, type WorkLayer } from "../../files/layer.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { changesBetween, keepLayer, type WorkLayer } from "../../base/files/layer.ts";
 
 let folder: string | undefined;
 

@@ -4,9 +4,9 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { answerOf } from "../../graders/answer-of.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { solve } from "../fakes/rollouts/small-task.ts";
 

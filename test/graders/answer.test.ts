@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Task } from "../../base/schema/task.ts";
 import { answer } from "../../graders/answer.ts";
 import { grade } from "../../graders/grade.ts";
-import { Task } from "../../schema/task.ts";
 import { spokenTrajectory } from "../fakes/records/spoken-trajectory.ts";
 
 const noWork = { file: "", sha256: "", bytes: 0, changes: [] };

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { currentOwner } from "../../base/host/owner.ts";
+import type { Verdict } from "../../base/schema/rollout.ts";
+import { Task } from "../../base/schema/task.ts";
 import { cases } from "../../graders/cases.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import type { Verdict } from "../../schema/rollout.ts";
-import { Task } from "../../schema/task.ts";
 import { folderOf, keptWork } from "../fakes/kept-work.ts";
 
 const owner = { run_id: "cases", owner: await currentOwner() };

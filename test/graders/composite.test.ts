@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { type GraderSpec, Task } from "../../base/schema/task.ts";
 import { grade } from "../../graders/grade.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { asksModels, graders } from "../../graders/index.ts";
 import { checkTier } from "../../graders/min-tier.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import { type GraderSpec, Task } from "../../schema/task.ts";
 import { spokenTrajectory } from "../fakes/records/spoken-trajectory.ts";
 
 /** Gives the reward that its spec says; null: the infrastructure failed. */

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Task } from "../../base/schema/task.ts";
 import { tierOfTask } from "../../graders/min-tier.ts";
 import { canKeep, checkGrading, costOfSharing } from "../../graders/shared/check-grading.ts";
 import { withGrading } from "../../graders/shared/place-to-grade.ts";
 import { checkKept } from "../../graders/shared/stand-still.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import { Task } from "../../schema/task.ts";
 
 const plain = Task.parse({ task_id: "plain", instruction: "i", grader: { kind: "script", command: ["sh", "test.sh"] } });
 const kept: Task = { ...plain, task_id: "kept", keep_processes: true };

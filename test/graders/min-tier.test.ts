@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Tier } from "../../base/schema/rollout.ts";
+import { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { graders } from "../../graders/index.ts";
 import { checkTier } from "../../graders/min-tier.ts";
 import { checkGrading } from "../../graders/shared/check-grading.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import type { Tier } from "../../schema/rollout.ts";
-import { Task } from "../../schema/task.ts";
 
 const task = (task_id: string, parser: string, work = "workdir", work_runs?: "together", command = ["x"]) =>
   Task.parse({

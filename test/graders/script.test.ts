@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Task } from "../../base/schema/task.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { backends } from "../../sandboxes/index.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { Task } from "../../schema/task.ts";
 import { folderOf, keptWork } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";
 

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { changesBetween, keepLayer, type LayerEntry, temporaryLayers } from "../../files/layer.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { changesBetween, keepLayer, type LayerEntry, temporaryLayers } from "../../base/files/layer.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Task } from "../../base/schema/task.ts";
 import { freshSandbox, grade } from "../../graders/grade.ts";
 import { state } from "../../graders/state.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import { Task } from "../../schema/task.ts";
 import { folderOf, keptWork } from "../fakes/kept-work.ts";
 
 const owner = { run_id: "run-test-state", owner: await currentOwner() };

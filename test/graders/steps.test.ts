@@ -1,9 +1,9 @@
 /** What the verdicts on several steps come to: Harbor's own arithmetic. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Verdict } from "../../base/schema/rollout.ts";
 import { HarborSpec } from "../../graders/harbor.ts";
 import { isLastStep, stepsVerdict } from "../../graders/steps.ts";
-import type { Verdict } from "../../schema/rollout.ts";
 
 const graded = (values: Record<string, number>): Verdict => ({
   reward: values.reward ?? Object.values(values)[0] ?? null,

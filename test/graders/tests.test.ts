@@ -1,18 +1,18 @@
 /** The tests grader over the process sandbox, with the demo's parse-duration as its task: what must count, and what must not. */
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
-import { applyPatch } from "../../files/apply-patch.ts";
-import type { TreeFile } from "../../files/file-tree.ts";
-import { overlay } from "../../files/file-tree.ts";
-import { temporaryLayers } from "../../files/layer.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { applyPatch } from "../../base/files/apply-patch.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { overlay } from "../../base/files/file-tree.ts";
+import { temporaryLayers } from "../../base/files/layer.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, freshSandbox, grade } from "../../graders/grade.ts";
 import { runsApart, TestsSpec } from "../../graders/tests.ts";
 import { placeWork, takeWork } from "../../graders/work.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
-import type { Task } from "../../schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { folderOf, keptWork } from "../fakes/kept-work.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Task } from "../../base/schema/task.ts";
 import { grade } from "../../graders/grade.ts";
 import { trajectory as grader } from "../../graders/trajectory.ts";
-import { Task } from "../../schema/task.ts";
 import { type SpokenTurn, spokenTrajectory } from "../fakes/records/spoken-trajectory.ts";
 
 function verdictOn(turns: SpokenTurn[], spec: object) {

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { test } from "node:test";
-import { keepLayer, type LayerEntry, temporaryLayers } from "../../files/layer.ts";
+import { keepLayer, type LayerEntry, temporaryLayers } from "../../base/files/layer.ts";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, deliveredSandbox } from "../../graders/grade.ts";
 import { type Except, placeWork, takeWork } from "../../graders/work.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import { Task } from "../../schema/task.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 
 const { signal } = new AbortController();

@@ -1,13 +1,13 @@
 /** The real CLIs from their packs inside real sandboxes, through the door, led by the demo's plays. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Limits } from "../../base/schema/task.ts";
 import { type PlayedHarness, playsFor } from "../../examples/demo/plays.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import { backends } from "../../sandboxes/index.ts";
 import { openNetwork, plainRules } from "../../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { Limits } from "../../schema/task.ts";
 import { hermesTurn } from "../fakes/engines/hermes-turn.ts";
 import { scriptedHarnessApi } from "../fakes/proxies/scripted-harness-api.ts";
 import { addFiles, addScript } from "../fakes/rollouts/add-script.ts";

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { hostId } from "../../host/owner.ts";
+import { hostId } from "../../base/host/owner.ts";
 import { fakeNpm } from "../fakes/processes/npm-script.ts";
 
 type Printed = { folder: string; hash: string; version: string; platform: string; code?: string; message: string };

@@ -1,9 +1,9 @@
 /** The audit against a model that is a function: every logprob depends on all the tokens before it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Message } from "../../base/schema/message.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { auditTrajectory, reconstruct } from "../../reconstruct/index.ts";
-import type { Message } from "../../schema/message.ts";
-import type { Trajectory } from "../../schema/trajectory.ts";
 import { assistant, type CallOptions, LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 const tolerance = 1e-4;

@@ -1,5 +1,5 @@
 /** A trajectory's token tree as lines for people and for tests: one line a node, indented, with its call and words. */
-import type { Trajectory, TreeNode } from "../../schema/trajectory.ts";
+import type { Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 
 /** `a` for the first call, `b` for the second …; sampled nodes show `+` (trainable) or their reason. */
 export function drawTree(trajectory: Trajectory): string[] {

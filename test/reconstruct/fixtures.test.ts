@@ -1,10 +1,10 @@
 /** Single questions about trajectories, each in its smallest session; the named cases are in `named-cases.ts`. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Message } from "../../base/schema/message.ts";
+import type { Restored } from "../../base/schema/session-log.ts";
+import { Trajectory } from "../../base/schema/trajectory.ts";
 import { reconstruct, selectRows, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
-import type { Message } from "../../schema/message.ts";
-import type { Restored } from "../../schema/session-log.ts";
-import { Trajectory } from "../../schema/trajectory.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 import { drawEdges, drawTree } from "./draw-tree.ts";
 import { rebuilt, turn } from "./rebuilt.ts";

@@ -1,13 +1,13 @@
 /** The cost of a session grows with its new tokens, not with calls × prompt length. Steps are counted, not time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { LogEntry } from "../../base/schema/session-log.ts";
 import { layOut } from "../../reconstruct/log/conversations.ts";
 import { findEvidence, outcomeOf } from "../../reconstruct/log/outcome.ts";
 import { readLog } from "../../reconstruct/log/read-log.ts";
 import { findEdges } from "../../reconstruct/tree/edges.ts";
 import { findParents } from "../../reconstruct/tree/parents.ts";
 import { buildTree } from "../../reconstruct/tree/token-tree.ts";
-import type { LogEntry } from "../../schema/session-log.ts";
 import { assistant, LogBuilder, system, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 
 /** A tool loop; with `drift`, each prompt renders the last turn in other tokens, so that every call is a branch. */

@@ -2,8 +2,8 @@
  * The ways in which a harness's next request fails to be the last one and its answer, each as the smallest session that
  * shows it, with the edges and the tree that it must give and the rows that come of it.
  */
-import type { Message, Tool } from "../../schema/message.ts";
-import type { CallOutcome } from "../../schema/trajectory.ts";
+import type { Message, Tool } from "../../base/schema/message.ts";
+import type { CallOutcome } from "../../base/schema/trajectory.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 import { turn } from "./rebuilt.ts";
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { LogEntry } from "../../base/schema/session-log.ts";
+import { Trajectory } from "../../base/schema/trajectory.ts";
 import { reconstruct, selectRows, TokenPaths, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
-import type { LogEntry } from "../../schema/session-log.ts";
-import { Trajectory } from "../../schema/trajectory.ts";
 import { assistant, LogBuilder, system, user } from "../fakes/records/log-builder.ts";
 import { moves, play } from "./random-sessions.ts";
 

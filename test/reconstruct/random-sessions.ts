@@ -1,6 +1,6 @@
 /** Random sessions: a harness that continues, retries, forks, drifts, rewrites and spawns agents as it likes. */
 import fc from "fast-check";
-import type { Message } from "../../schema/message.ts";
+import type { Message } from "../../base/schema/message.ts";
 import { assistant, LogBuilder, recognised, system, toolCall, user } from "../fakes/records/log-builder.ts";
 
 export type Move = {

@@ -1,8 +1,8 @@
 /** What every test of a trajectory checks before it looks at its own question. */
 import assert from "node:assert/strict";
+import type { Message } from "../../base/schema/message.ts";
+import { Trajectory } from "../../base/schema/trajectory.ts";
 import { reconstruct, selections, selectRows, type TrajectoryFacts, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
-import type { Message } from "../../schema/message.ts";
-import { Trajectory } from "../../schema/trajectory.ts";
 import type { LogBuilder } from "../fakes/records/log-builder.ts";
 
 /** Reconstructs, checks everything that must hold of any trajectory under any selection, and returns it. */

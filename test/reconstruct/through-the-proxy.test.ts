@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { Trajectory } from "../../base/schema/trajectory.ts";
 import { type EngineExchange, selections, selectRows, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
-import { Trajectory } from "../../schema/trajectory.ts";
 import { encode, endOfTurn, logprobOf, render, type ScriptedReply, said, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { type Client, proxyAt } from "../fakes/proxies/proxy-at.ts";
 

@@ -4,9 +4,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { DiskStore } from "../../proxy/store/index.ts";
 import { type AttemptEnd, described, readRollouts, readTrajectories, tallyOf } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
-import { DiskStore } from "../../store/index.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { writeTask } from "../fakes/rollouts/small-task.ts";
 

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import { readRollouts } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";

@@ -5,7 +5,7 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { hostId } from "../../host/owner.ts";
+import { hostId } from "../../base/host/owner.ts";
 import { lockFolder } from "../../rollouts/index.ts";
 
 async function emptyFolder(t: TestContext): Promise<string> {

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { type ErrorCode, errorCodes } from "../../errors.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { failedTurn } from "../../rollouts/last-call.ts";
 import { pickBackend } from "../../sandboxes/index.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { AlidadeError, type ErrorCode } from "../../errors.ts";
+import { AlidadeError, type ErrorCode } from "../../base/errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ReapOptions } from "../../host/reap.ts";
+import type { ReapOptions } from "../../base/host/reap.ts";
 import { reapMeanwhile } from "../../rollouts/reap-meanwhile.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import { type RolloutOutcome, type RolloutPlan, rolloutsOn, runTasks } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";

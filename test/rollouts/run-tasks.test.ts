@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";

@@ -1,8 +1,8 @@
 /** The contract of sandbox backends finds each way to break it. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { messageOf } from "../../errors.ts";
-import { currentOwner } from "../../host/owner.ts";
+import { messageOf } from "../../base/errors.ts";
+import { currentOwner } from "../../base/host/owner.ts";
 import { sandboxContract } from "../../sandboxes/contract.ts";
 import { backends } from "../../sandboxes/index.ts";
 import type { ExecOptions, Sandbox, SandboxBackend, SandboxSpec } from "../../sandboxes/sandbox.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import type { AlidadeError } from "../../errors.ts";
+import type { AlidadeError } from "../../base/errors.ts";
 import { backendNames, backends, pickBackend } from "../../sandboxes/index.ts";
 
 const run = promisify(execFile);

@@ -1,10 +1,10 @@
 /** Sandboxes made ahead: which ones, how many, how old, and what becomes of those that are not wanted. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { Environment, Limits } from "../../base/schema/task.ts";
 import type { Sandbox, SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";
-import { Environment, Limits } from "../../schema/task.ts";
 import { until } from "../fakes/machine/until.ts";
 
 const { signal } = new AbortController();

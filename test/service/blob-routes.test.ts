@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { getPacked, openBlobs, putPacked } from "../../blobs/index.ts";
+import { getPacked, openBlobs, putPacked } from "../../service/blobs/index.ts";
 import { until } from "../fakes/machine/until.ts";
 import { serviceAt } from "../fakes/proxies/service-at.ts";
 

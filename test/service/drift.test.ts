@@ -1,9 +1,9 @@
 /** A trainer's logprobs over HTTP: what the service answers is what `fidelity --trainer-logprobs` says of the same trajectories. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { putPacked } from "../../blobs/index.ts";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import { Drift, type DriftSummary, TrainerLogprobs } from "../../reconstruct/index.ts";
+import { putPacked } from "../../service/blobs/index.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";
 import { serviceAt, serviceGroups } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";

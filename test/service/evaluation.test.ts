@@ -1,10 +1,10 @@
 /** Sets that measure a policy: their figures, and that nothing of them is trained. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { putPacked } from "../../blobs/index.ts";
-import { evaluationText } from "../../commands/overview/evaluation-text.ts";
+import { evaluationText } from "../../cli/commands/overview/evaluation-text.ts";
 import { exporters } from "../../exporters/index.ts";
-import type { Claim } from "../../ledger/index.ts";
+import { putPacked } from "../../service/blobs/index.ts";
+import type { Claim } from "../../service/ledger/index.ts";
 import { figureRoute, type SetStepFigures } from "../../service/routes/figure-route.ts";
 import { SetTallies } from "../../service/set-tallies.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";

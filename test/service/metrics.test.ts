@@ -1,8 +1,8 @@
 /** What a monitor reads of a service: figures of its ledger and its engines. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Claim, SetSpec } from "../../ledger/index.ts";
-import { prometheusText } from "../../wire/prometheus-text.ts";
+import { prometheusText } from "../../base/wire/prometheus-text.ts";
+import { type Claim, SetSpec } from "../../service/ledger/index.ts";
 import { serviceAt, serviceGroups, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 

@@ -1,8 +1,8 @@
 /** A token of one namespace against what is another's: each route, on each ledger. */
 import assert from "node:assert/strict";
 import { test as nodeTest, type TestContext } from "node:test";
-import { putPacked } from "../../blobs/index.ts";
-import type { Claim } from "../../ledger/index.ts";
+import { putPacked } from "../../service/blobs/index.ts";
+import type { Claim } from "../../service/ledger/index.ts";
 import { ledgerDrivers } from "../contracts/ledger-drivers.ts";
 import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";

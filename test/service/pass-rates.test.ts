@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ServiceClient } from "../../index.ts";
-import type { Claim } from "../../ledger/index.ts";
+import type { Claim } from "../../service/ledger/index.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";
 import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";

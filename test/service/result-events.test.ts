@@ -1,7 +1,7 @@
 /** Results as server-sent events. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Claim, SetSpec } from "../../ledger/index.ts";
+import { type Claim, SetSpec } from "../../service/ledger/index.ts";
 import { resultEvents } from "../../service/result-events.ts";
 import { linesFrom } from "../../service/result-lines.ts";
 import { serviceAt, serviceGroups } from "../fakes/proxies/service-at.ts";

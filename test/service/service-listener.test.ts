@@ -1,9 +1,9 @@
 /** The service's HTTP over a real ledger and a real proxy; the test itself is the node. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { putPacked } from "../../blobs/index.ts";
-import type { Claim } from "../../ledger/index.ts";
+import { putPacked } from "../../service/blobs/index.ts";
 import { roles } from "../../service/index.ts";
+import type { Claim } from "../../service/ledger/index.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";
 import { serviceAt, serviceGroups, serviceTask } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";

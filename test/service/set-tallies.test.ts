@@ -1,7 +1,7 @@
 /** What results add up to, read once and kept in the ledger. */
 import assert from "node:assert/strict";
 import { test as nodeTest, type TestContext } from "node:test";
-import { GroupPart, type Ledger, SetSpec } from "../../ledger/index.ts";
+import { GroupPart, type Ledger, SetSpec } from "../../service/ledger/index.ts";
 import { SetTallies } from "../../service/set-tallies.ts";
 import { ledgerDrivers } from "../contracts/ledger-drivers.ts";
 import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";

@@ -1,8 +1,8 @@
 /** What a trainer gets of old and mixed policies, and of groups that end early. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { putPacked } from "../../blobs/index.ts";
-import type { Claim } from "../../ledger/index.ts";
+import { putPacked } from "../../service/blobs/index.ts";
+import type { Claim } from "../../service/ledger/index.ts";
 import { type isMixed, othersOfGroup } from "../../service/stale-rows.ts";
 import { serviceAt, serviceGroups } from "../fakes/proxies/service-at.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";

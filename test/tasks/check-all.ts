@@ -1,10 +1,10 @@
 /** Every task that we ship, checked in one backend: gold gets 1 and no change gets 0, each time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { currentOwner } from "../../base/host/owner.ts";
+import type { Tier, Verdict } from "../../base/schema/rollout.ts";
 import { checkTask } from "../../graders/check.ts";
-import { currentOwner } from "../../host/owner.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { Tier, Verdict } from "../../schema/rollout.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { type Need, need } from "../needs.ts";
 

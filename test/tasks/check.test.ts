@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { overlay } from "../../files/file-tree.ts";
+import { overlay } from "../../base/files/file-tree.ts";
+import { currentOwner } from "../../base/host/owner.ts";
 import { checkTask } from "../../graders/check.ts";
 import { deliveredFiles, freshSandbox, grade } from "../../graders/grade.ts";
-import { currentOwner } from "../../host/owner.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import { keptWork } from "../fakes/kept-work.ts";

@@ -1,8 +1,8 @@
 /** `docker-compose.yaml` of Harbor tasks: what becomes a service, and what is refused by file, service and key. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
-import type { Environment } from "../../schema/task.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Environment } from "../../base/schema/task.ts";
 import { loadTasks } from "../../tasks/index.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { harborFolder, harborTasks } from "../fakes/harbor-tasks.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { stringify } from "yaml";
-import { AlidadeError } from "../../errors.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import { TestsSpec } from "../../graders/tests.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { inlineTask, loadTaskSets, loadTasks } from "../../tasks/index.ts";

@@ -4,8 +4,8 @@ import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { AlidadeError } from "../../errors.ts";
-import { readFolder } from "../../files/file-tree.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import { readFolder } from "../../base/files/file-tree.ts";
 import { TestsSpec } from "../../graders/tests.ts";
 import { loadTasks } from "../../tasks/index.ts";
 

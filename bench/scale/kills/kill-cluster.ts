@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readJson } from "../../../schema/read-json.ts";
+import { readJson } from "../../../base/schema/read-json.ts";
 import { Postgres } from "../../../test/fakes/machine/postgres.ts";
 import { root } from "../../../test/fakes/processes/cli.ts";
 import { quietPort } from "../../../test/quiet-port.ts";
@@ -61,7 +61,7 @@ export class KillCluster implements AsyncDisposable {
       scope.use(
         new Supervised(name, { args, cwd: place, env: { TMPDIR: join(place, "tmp"), ...env } }, join(place, "logs", `${name}.log`)),
       );
-    const alidade = [process.execPath, join(root, "cli.ts")];
+    const alidade = [process.execPath, join(root, "cli/cli.ts")];
     const ledger = ["--trajectories", "shared", "-c", "run.yaml", "--json"];
     const port = String(await quietPort());
     const engine = start("engine", [process.execPath, join(root, "practice/server.ts"), "--port", String(enginePort), "--seed", "10"]);

@@ -1,6 +1,6 @@
 /** Logs in which what belongs to a test stands on several lines, as the SWE sets read them. */
 import { z } from "zod";
-import { readJson } from "../../../schema/read-json.ts";
+import { readJson } from "../../../base/schema/read-json.ts";
 import type { ReportParser } from "../report-parser.ts";
 import { pythonSteering } from "../steering-files.ts";
 import { isWellFormed } from "./rebench-v2/xml.ts";

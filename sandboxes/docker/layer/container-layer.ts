@@ -1,12 +1,12 @@
 /** A container's layer in and out, from outside: nothing inside is executed for it. */
 import { posix } from "node:path";
 import type Docker from "dockerode";
-import { AlidadeError } from "../../../errors.ts";
-import { isBelow } from "../../../files/file-tree.ts";
-import { deletedEntry, goneEntries } from "../../../files/gone-entries.ts";
-import type { Change, LayerEntry } from "../../../files/layer.ts";
-import { LayerBounds } from "../../../files/layer-bounds.ts";
-import type { TarEntry } from "../../../files/pack-tar.ts";
+import { AlidadeError } from "../../../base/errors.ts";
+import { isBelow } from "../../../base/files/file-tree.ts";
+import { deletedEntry, goneEntries } from "../../../base/files/gone-entries.ts";
+import type { Change, LayerEntry } from "../../../base/files/layer.ts";
+import { LayerBounds } from "../../../base/files/layer-bounds.ts";
+import type { TarEntry } from "../../../base/files/pack-tar.ts";
 import type { ChangesOptions } from "../../sandbox.ts";
 import { putArchive, readError } from "../container-files.ts";
 import { engineTraits } from "../engine-traits.ts";

@@ -2,8 +2,8 @@
 import { posix } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
 import type Docker from "dockerode";
-import type { LayerBounds } from "../../../files/layer-bounds.ts";
-import { readTar } from "../../../files/read-tar.ts";
+import type { LayerBounds } from "../../../base/files/layer-bounds.ts";
+import { readTar } from "../../../base/files/read-tar.ts";
 import { statusOf } from "../client.ts";
 import { assertNotCut } from "../container-files.ts";
 import { pathStat } from "../path-stat.ts";

@@ -3,9 +3,9 @@ import type { IncomingMessage } from "node:http";
 import { posix } from "node:path";
 import type Docker from "dockerode";
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../../../errors.ts";
-import type { LayerEntry } from "../../../files/layer.ts";
-import { readJson } from "../../../schema/read-json.ts";
+import { AlidadeError, messageOf } from "../../../base/errors.ts";
+import type { LayerEntry } from "../../../base/files/layer.ts";
+import { readJson } from "../../../base/schema/read-json.ts";
 import type { ArchiveRead } from "./layer-source.ts";
 
 export type Kind = LayerEntry["kind"];

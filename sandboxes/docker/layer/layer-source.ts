@@ -1,5 +1,5 @@
 /** Where a container's layer is read from: the engine's API, or the folders of its overlay. Both say the same in the same order. */
-import type { LayerEntry } from "../../../files/layer.ts";
+import type { LayerEntry } from "../../../base/files/layer.ts";
 import type { PathStat } from "../path-stat.ts";
 import type { ChangedPath } from "./layer-paths.ts";
 

@@ -7,7 +7,7 @@ import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync } fro
 import { posix } from "node:path";
 import { setImmediate as yieldToOthers } from "node:timers/promises";
 import type Docker from "dockerode";
-import { AlidadeError } from "../../../errors.ts";
+import { AlidadeError } from "../../../base/errors.ts";
 import type { PathStat } from "../path-stat.ts";
 import type { ArchiveEntry, ArchiveRead, LayerSource } from "./layer-source.ts";
 import { inside, isMissing, lstatAt, overlayChanges } from "./overlay-changes.ts";

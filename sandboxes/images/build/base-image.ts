@@ -5,9 +5,9 @@
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import type Docker from "dockerode";
-import { AlidadeError, asAlidadeError, messageOf } from "../../../errors.ts";
-import { packTar, type TarEntry } from "../../../files/pack-tar.ts";
-import { SharedWork } from "../../../host/shared-work.ts";
+import { AlidadeError, asAlidadeError, messageOf } from "../../../base/errors.ts";
+import { packTar, type TarEntry } from "../../../base/files/pack-tar.ts";
+import { SharedWork } from "../../../base/host/shared-work.ts";
 import { dockerClient, perEngine } from "../../docker/client.ts";
 import type { PrepareOptions } from "../../sandbox.ts";
 import { engineEvents } from "../engine-events.ts";

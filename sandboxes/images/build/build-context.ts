@@ -4,12 +4,12 @@ import { constants } from "node:fs";
 import { lstat, open, readdir, readFile, readlink } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { Readable } from "node:stream";
-import { AlidadeError, messageOf } from "../../../errors.ts";
-import { deepestFolder, longestPath, mostEntries } from "../../../files/file-collector.ts";
-import { insidePath } from "../../../files/file-tree.ts";
-import { packTar, type TarEntry } from "../../../files/pack-tar.ts";
-import type { Build } from "../../../schema/environment/build.ts";
-import { imageParts, wantedImageName } from "../../../schema/environment/image-name.ts";
+import { AlidadeError, messageOf } from "../../../base/errors.ts";
+import { deepestFolder, longestPath, mostEntries } from "../../../base/files/file-collector.ts";
+import { insidePath } from "../../../base/files/file-tree.ts";
+import { packTar, type TarEntry } from "../../../base/files/pack-tar.ts";
+import type { Build } from "../../../base/schema/environment/build.ts";
+import { imageParts, wantedImageName } from "../../../base/schema/environment/image-name.ts";
 import { imagesOf } from "./dockerfile.ts";
 import { IgnoreFile } from "./ignore-file.ts";
 

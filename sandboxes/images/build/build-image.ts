@@ -1,7 +1,7 @@
 /** Builds an image from a context, with BuildKit where the engine has it, else with the classic builder. */
 import type Docker from "dockerode";
-import { AlidadeError, messageOf } from "../../../errors.ts";
-import type { Build } from "../../../schema/environment/build.ts";
+import { AlidadeError, messageOf } from "../../../base/errors.ts";
+import type { Build } from "../../../base/schema/environment/build.ts";
 import { type EngineTraits, engineTraits } from "../../docker/engine-traits.ts";
 import type { PrepareOptions } from "../../sandbox.ts";
 import { engineEvents, textOf } from "../engine-events.ts";

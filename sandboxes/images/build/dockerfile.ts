@@ -1,6 +1,6 @@
 /** What a Dockerfile asks for: the images that it starts from, and what a builder must know. Read line by line; nothing of it runs. */
 import { posix } from "node:path";
-import type { Build } from "../../../schema/environment/build.ts";
+import type { Build } from "../../../base/schema/environment/build.ts";
 
 type Instruction = { word: string; rest: string; line: number };
 

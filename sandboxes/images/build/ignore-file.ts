@@ -1,5 +1,5 @@
 /** `.dockerignore`: which paths of a build context stay out, by Docker's own rules. */
-import { AlidadeError } from "../../../errors.ts";
+import { AlidadeError } from "../../../base/errors.ts";
 
 /** `within`: inside the folders that the `folders` before it took. */
 type Token = { type: "char"; char: string } | { type: "set"; set: RegExp } | { type: "any" | "star" | "all" | "folders" | "within" };

@@ -4,8 +4,8 @@
  */
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import type { Services } from "../../../schema/environment/services.ts";
-import type { Environment } from "../../../schema/task.ts";
+import type { Services } from "../../../base/schema/environment/services.ts";
+import type { Environment } from "../../../base/schema/task.ts";
 import { exists } from "../../host-path.ts";
 import { readYaml } from "../../read-yaml.ts";
 import { parseTask, taskError } from "../../task-error.ts";

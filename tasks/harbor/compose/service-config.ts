@@ -1,6 +1,6 @@
 /** What a service of a compose file may say. Any other key is refused before anything starts. */
 import { z } from "zod";
-import { ImageName } from "../../../schema/environment/image-name.ts";
+import { ImageName } from "../../../base/schema/environment/image-name.ts";
 import { Argv, Duration, Memory, Pairs } from "./compose-words.ts";
 
 const Count = z.union([z.number(), z.string().regex(/^\d+(?:\.\d+)?$/, "a number")]).transform(Number);

@@ -1,6 +1,6 @@
 /** Services of a compose file as those of a task. */
-import { Services } from "../../../schema/environment/services.ts";
-import type { Environment } from "../../../schema/task.ts";
+import { Services } from "../../../base/schema/environment/services.ts";
+import type { Environment } from "../../../base/schema/task.ts";
 import { folderBelow } from "../../host-path.ts";
 import { issuesError, taskError } from "../../task-error.ts";
 import { checkBuild } from "../check-build.ts";

@@ -4,10 +4,10 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cached } from "../../../host/cache-folder.ts";
-import { Limiter } from "../../../host/limiter.ts";
-import type { Build } from "../../../schema/environment/build.ts";
-import { hashOf } from "../../../schema/ids.ts";
+import { cached } from "../../../base/host/cache-folder.ts";
+import { Limiter } from "../../../base/host/limiter.ts";
+import type { Build } from "../../../base/schema/environment/build.ts";
+import { hashOf } from "../../../base/schema/ids.ts";
 import { taskError } from "../../task-error.ts";
 import type { LoadOptions } from "../../task-format.ts";
 import { quoted } from "../published-task.ts";

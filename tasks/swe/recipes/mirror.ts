@@ -1,7 +1,7 @@
 /** Bare clones on this machine, for builds without the internet: `<folder>/<owner>/<name>.git`. */
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { AlidadeError, messageOf } from "../../../errors.ts";
+import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { fetching, runGit } from "../../made/run-git.ts";
 import { taskError } from "../../task-error.ts";
 

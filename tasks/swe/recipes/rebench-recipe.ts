@@ -3,7 +3,7 @@
  * `testbed`, as swebench 4 makes it; those of V2 begin with images that the set has Dockerfiles of.
  */
 import { z } from "zod";
-import { ImageName } from "../../../schema/environment/image-name.ts";
+import { ImageName } from "../../../base/schema/environment/image-name.ts";
 import { parseTask } from "../../task-error.ts";
 import { Commit, fromJsonText, Repository } from "../columns.ts";
 import { quoted } from "../published-task.ts";

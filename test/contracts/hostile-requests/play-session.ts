@@ -1,6 +1,6 @@
 /** One session of a hostile client: requests that are mutated, go on from mutated answers, come twice, and are left. */
 
-import { readJson } from "../../../schema/read-json.ts";
+import { readJson } from "../../../base/schema/read-json.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import type { Client } from "../../fakes/proxies/proxy-at.ts";
 import type { Draw } from "./draw.ts";

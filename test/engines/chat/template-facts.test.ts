@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Message, Role } from "../../../base/schema/message.ts";
 import { chatRequestJson, toChatMessages } from "../../../engines/chat/messages.ts";
 import { fingerprints, roleMapping, rolePlaces, type Tokenize, textLists } from "../../../engines/chat/template-facts.ts";
 import type { TokenizeSource } from "../../../engines/engine.ts";
-import type { Message, Role } from "../../../schema/message.ts";
 import { encode } from "../../fakes/engines/scripted-engine.ts";
 
 /** A template that prints a turn where `prints` says so; null: it refuses the conversation. */

@@ -1,8 +1,8 @@
 /** Only the client that asked for a grammar knows of it: servers do not say so. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Sampling, Tool, ToolChoice } from "../../../base/schema/message.ts";
 import { isUnderGrammar } from "../../../engines/index.ts";
-import type { Sampling, Tool, ToolChoice } from "../../../schema/message.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const tool = (strict?: boolean): Tool => ({

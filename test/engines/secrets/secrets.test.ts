@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newKey } from "../../../base/schema/ids.ts";
 import { hideSecrets, keepSecret } from "../../../engines/secrets/secrets.ts";
-import { newKey } from "../../../schema/ids.ts";
 
 const key = 'sk/a+b="c"&1234567890-ABCDEFGHIJ';
 keepSecret(key);

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { AlidadeError } from "../../../base/errors.ts";
 import type { SampleEvent } from "../../../engines/engine.ts";
 import { ChunkReader } from "../../../engines/vllm/chunks.ts";
 import { readTokenChunk } from "../../../engines/vllm/token-chunk.ts";
-import { AlidadeError } from "../../../errors.ts";
 
 const choice = (fields: Record<string, unknown>) => JSON.stringify({ model: "m", choices: [{ index: 0, ...fields }] });
 const token = (id: number, logprob: number | null, delta: unknown = {}) =>

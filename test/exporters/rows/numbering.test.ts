@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { numberSessions } from "../../../exporters/rows/numbering.ts";
-import type { Trajectory } from "../../../schema/trajectory.ts";
 
 test("no two rollouts of a group have one number, whatever sample index they were given", () => {
   const numberOf = numberSessions();

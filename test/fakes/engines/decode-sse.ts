@@ -1,5 +1,5 @@
 /** The frames of a whole stream, by the decoder that reads engines. */
-import { SseDecoder, type SseFrame } from "../../../wire/sse.ts";
+import { SseDecoder, type SseFrame } from "../../../base/wire/sse.ts";
 
 export async function* decodeSse(
   chunks: AsyncIterable<Uint8Array>,

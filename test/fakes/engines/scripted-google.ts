@@ -1,6 +1,6 @@
 /** Google's generateContent, streamed with `alt=sse`. */
 
-import { readJson } from "../../../schema/read-json.ts";
+import { readJson } from "../../../base/schema/read-json.ts";
 import type { Wire } from "./scripted-wire.ts";
 
 export const googleWire: Wire = {

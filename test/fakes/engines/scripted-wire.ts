@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { readJson } from "../../../schema/read-json.ts";
+import { readJson } from "../../../base/schema/read-json.ts";
 import type { ScriptedReply } from "./scripted-engine.ts";
 
 export type Body = Record<string, unknown>;

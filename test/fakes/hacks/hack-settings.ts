@@ -1,12 +1,12 @@
 /** Small tasks, one for each way of grading that the hack table has a column of. */
 import { resolve } from "node:path";
+import { currentOwner } from "../../../base/host/owner.ts";
+import type { Task } from "../../../base/schema/task.ts";
 import { examineTask } from "../../../graders/admission/examine-task.ts";
 import { probes } from "../../../graders/probes/index.ts";
 import type { Probe } from "../../../graders/probes/probe.ts";
-import { currentOwner } from "../../../host/owner.ts";
 import { docker } from "../../../sandboxes/docker.ts";
 import { ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
-import type { Task } from "../../../schema/task.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 import { pytestModules } from "../../interop/pytest/pytest.ts";
 import type { Need } from "../../needs.ts";
@@ -25,7 +25,7 @@ export type HackSetting = {
   grader?: object;
 };
 
-const pythonTask = "commands/init/skeletons/task-python";
+const pythonTask = "cli/commands/init/skeletons/task-python";
 /** Tests of pytest's own kind, on the work of that task. */
 const byPytest = {
   needs: ["pytest"],
@@ -67,11 +67,11 @@ export const hackSettings: readonly HackSetting[] = [
     place: () => "examples/demo/tasks/parse-duration",
     grader: { work_runs: "together", parser: "tap", command: ["node", "--test", "--test-reporter=tap"] },
   },
-  { name: "cases", title: "a command in Python, by `cases`: T3", place: () => "commands/init/skeletons/task-cases" },
+  { name: "cases", title: "a command in Python, by `cases`: T3", place: () => "cli/commands/init/skeletons/task-cases" },
   {
     name: "cases-loose",
     title: "a command in Python, by `cases` that look for a text: T3",
-    place: () => "commands/init/skeletons/task-cases",
+    place: () => "cli/commands/init/skeletons/task-cases",
     grader: { cases: [{ args: ["5", "1", "3"], stdout: { contains: "3" } }] },
   },
   { name: "c", title: "tests in C, by their log: T1", place: () => cTask },

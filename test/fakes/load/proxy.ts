@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { answerParent } from "../../../bench/child.ts";
 import { engines } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
-import { DiskStore } from "../../../store/index.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "alidade-load-"));
 let proxy: HarnessProxy;

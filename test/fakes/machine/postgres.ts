@@ -10,8 +10,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after } from "node:test";
 import { promisify } from "node:util";
-import type { DatabaseRow } from "../../../ledger/database-row.ts";
-import { loadPg } from "../../../ledger/postgres/pg-library.ts";
+import type { DatabaseRow } from "../../../service/ledger/database-row.ts";
+import { loadPg } from "../../../service/ledger/postgres/pg-library.ts";
 import { until } from "./until.ts";
 
 /** Postgres refuses to run as root: there its user is the one of uid 65534. */

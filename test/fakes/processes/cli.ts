@@ -6,8 +6,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { Writable } from "node:stream";
-import { main } from "../../../commands/index.ts";
-import { inTerminal } from "../../../commands/terminal.ts";
+import { main } from "../../../cli/commands/index.ts";
+import { inTerminal } from "../../../cli/commands/terminal.ts";
 
 export const root = join(import.meta.dirname, "../../..");
 
@@ -70,7 +70,7 @@ export class RunningCli implements AsyncDisposable {
   stderr = "";
 
   constructor(args: string[], options: CliOptions) {
-    this.child = spawn(process.execPath, [join(root, "cli.ts"), ...args], {
+    this.child = spawn(process.execPath, [join(root, "cli/cli.ts"), ...args], {
       cwd: options.cwd ?? root,
       env: { ...ownEnvironment(), ...options.env },
       stdio: ["ignore", "pipe", "pipe"],

@@ -1,5 +1,5 @@
 /** Started as a process of its own by the pack tests: installs Pi's pack, prints the pack or the error as one line of JSON. */
-import { asAlidadeError } from "../../../errors.ts";
+import { asAlidadeError } from "../../../base/errors.ts";
 import { harnessNamed } from "../../../harnesses/index.ts";
 import { ensurePack } from "../../../harnesses/pack.ts";
 

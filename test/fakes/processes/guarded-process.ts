@@ -5,8 +5,8 @@
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LastGuard } from "../../../host/deaths/last-guard.ts";
-import { untilAborted } from "../../../host/until-aborted.ts";
+import { LastGuard } from "../../../base/host/deaths/last-guard.ts";
+import { untilAborted } from "../../../base/host/until-aborted.ts";
 
 const [folder = "", what = ""] = process.argv.slice(2);
 

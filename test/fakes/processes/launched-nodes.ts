@@ -9,7 +9,7 @@ export type LaunchedNodes = Awaited<ReturnType<typeof launchedNodes>>;
 /** In a folder that is made. `env`: what the launcher's machines have; `args`: what it hands to each node. */
 export async function launchedNodes(at: Cluster, folder: string) {
   await mkdir(folder);
-  await writeFile(join(folder, "alidade"), `#!/bin/sh\nexec ${process.execPath} ${join(root, "cli.ts")} "$@"\n`);
+  await writeFile(join(folder, "alidade"), `#!/bin/sh\nexec ${process.execPath} ${join(root, "cli/cli.ts")} "$@"\n`);
   await chmod(join(folder, "alidade"), 0o755);
   const out = join(folder, "out");
   const names = async (): Promise<string[]> => {

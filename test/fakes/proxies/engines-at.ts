@@ -1,8 +1,9 @@
 /** A real proxy with its control listener in front of several scripted engines: `a`, `b` and so on. */
+
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import { vllm } from "../../../engines/vllm.ts";
 import { type EngineSpec, HarnessProxy, type ProxyOptions } from "../../../proxy/index.ts";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
-import { MemoryStore } from "../../../store/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../engines/scripted-engine.ts";
 import { Client } from "./proxy-at.ts";
 

@@ -1,9 +1,10 @@
 /** A real proxy in front of a scripted engine, with a store in memory: what most tests of the proxy stand on. */
+
+import type { LogEntry } from "../../../base/schema/session-log.ts";
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import { engines } from "../../../engines/index.ts";
 import { HarnessProxy, type ProxyOptions } from "../../../proxy/index.ts";
-import type { LogEntry } from "../../../schema/session-log.ts";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
-import { MemoryStore } from "../../../store/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../engines/scripted-engine.ts";
 import { until } from "../machine/until.ts";
 

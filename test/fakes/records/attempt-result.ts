@@ -1,5 +1,5 @@
 /** What a node says of an attempt that earned a reward. */
-import type { AttemptResult } from "../../../ledger/index.ts";
+import type { AttemptResult } from "../../../service/ledger/index.ts";
 
 export function attemptResult(more: Partial<AttemptResult> = {}): AttemptResult {
   return {

@@ -1,7 +1,7 @@
 /** A store in memory whose disk is full, or slow, when a test says so. */
-import { AlidadeError } from "../../../errors.ts";
-import type { LogEntry } from "../../../schema/session-log.ts";
-import { MemoryStore, type SessionLog, type Store } from "../../../store/index.ts";
+import { AlidadeError } from "../../../base/errors.ts";
+import type { LogEntry } from "../../../base/schema/session-log.ts";
+import { MemoryStore, type SessionLog, type Store } from "../../../proxy/store/index.ts";
 
 export class FaultyStore implements Store {
   readonly name = "faulty";

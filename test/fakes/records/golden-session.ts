@@ -3,9 +3,10 @@
  * client left; the tool's result and the turn after it under new weights; a sub-agent; a compaction and the turn that
  * goes on from its summary. Its sibling in the group says one turn and fails.
  */
+
+import type { Tool } from "../../../base/schema/message.ts";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
-import type { Tool } from "../../../schema/message.ts";
-import type { Trajectory } from "../../../schema/trajectory.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "./log-builder.ts";
 
 export const goldenTools: Tool[] = [

@@ -5,13 +5,13 @@
  */
 
 import type { z } from "zod";
+import { hashOf, mintToolCallId } from "../../../base/schema/ids.ts";
+import type { Message, Part, Tool } from "../../../base/schema/message.ts";
+import type { Policy } from "../../../base/schema/policy.ts";
+import type { CallBegun, CallFinished, Decoded, LogEntry, Restored, WeightSpan } from "../../../base/schema/session-log.ts";
+import type { RequestClass, SessionSpec } from "../../../base/schema/session-spec.ts";
+import { SessionSpec as SessionSpecSchema } from "../../../base/schema/session-spec.ts";
 import type { EngineExchange } from "../../../reconstruct/verify.ts";
-import { hashOf, mintToolCallId } from "../../../schema/ids.ts";
-import type { Message, Part, Tool } from "../../../schema/message.ts";
-import type { Policy } from "../../../schema/policy.ts";
-import type { CallBegun, CallFinished, Decoded, LogEntry, Restored, WeightSpan } from "../../../schema/session-log.ts";
-import type { RequestClass, SessionSpec } from "../../../schema/session-spec.ts";
-import { SessionSpec as SessionSpecSchema } from "../../../schema/session-spec.ts";
 
 export type CallOptions = {
   agent?: string;

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
-import { DiskStore } from "../../../store/index.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 import { Client } from "../proxies/proxy-at.ts";
 
 /** `turns` questions and answers, each of at most 16 tokens. Resolves when all of it is on disk. */

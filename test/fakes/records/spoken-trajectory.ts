@@ -1,5 +1,5 @@
 /** A trajectory of what an agent said and which tools it called, for graders of the record. */
-import type { Trajectory } from "../../../schema/trajectory.ts";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { goldenTrajectory } from "./golden-session.ts";
 
 export type SpokenTurn = {

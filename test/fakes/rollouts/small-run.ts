@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { currentOwner } from "../../../base/host/owner.ts";
+import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { engines } from "../../../engines/index.ts";
 import { commandHarness } from "../../../harnesses/command.ts";
-import { currentOwner } from "../../../host/owner.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
+import { DiskStore, type Store } from "../../../proxy/store/index.ts";
 import { makeSlots, RunFolder, runTasks } from "../../../rollouts/index.ts";
 import type { SandboxBackend } from "../../../sandboxes/sandbox.ts";
-import type { RolloutRecord } from "../../../schema/rollout.ts";
-import { DiskStore, type Store } from "../../../store/index.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../engines/scripted-engine.ts";
 import { chatHarness, solve } from "./small-task.ts";

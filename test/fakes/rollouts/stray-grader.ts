@@ -1,8 +1,8 @@
 /** A grader that is a plug-in with a bug: it throws where no step awaits it, until the file `mended` of its task says that it is mended. */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { GraderSpec } from "../../../base/schema/task.ts";
 import type { Grader } from "../../../graders/grader.ts";
-import type { GraderSpec } from "../../../schema/task.ts";
 
 type Stray = GraderSpec & { does: "right" | "throws" | "nameless"; mended: string };
 

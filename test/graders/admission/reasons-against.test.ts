@@ -1,11 +1,11 @@
 /** What gradings say against a task. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { AdmissionGrading, LeakScan } from "../../../base/schema/admission.ts";
+import { Task } from "../../../base/schema/task.ts";
 import { examineTask } from "../../../graders/admission/examine-task.ts";
 import { reasonsAgainst } from "../../../graders/admission/reasons-against.ts";
 import { docker } from "../../../sandboxes/docker.ts";
-import type { AdmissionGrading, LeakScan } from "../../../schema/admission.ts";
-import { Task } from "../../../schema/task.ts";
 
 const task = Task.parse({ task_id: "t", instruction: "i", grader: { kind: "script", command: ["true"] } });
 

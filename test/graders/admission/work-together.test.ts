@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { currentOwner } from "../../../base/host/owner.ts";
+import { Task } from "../../../base/schema/task.ts";
 import { examineTask } from "../../../graders/admission/examine-task.ts";
 import { whyNotApart, withWorkTogether } from "../../../graders/admission/work-together.ts";
-import { currentOwner } from "../../../host/owner.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
-import { Task } from "../../../schema/task.ts";
 import { withNode } from "../../../tasks/node-environment.ts";
 import { folderOf } from "../../fakes/kept-work.ts";
 

@@ -1,13 +1,13 @@
 /** Whose doing a failed grading is, by a grader that says what it is told to say of each work: the clocks are numbers here. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Verdict } from "../../../base/schema/rollout.ts";
+import { type GraderSpec, Task } from "../../../base/schema/task.ts";
 import { composite } from "../../../graders/composite.ts";
 import type { Clock } from "../../../graders/fault/clock.ts";
 import { grade } from "../../../graders/grade.ts";
 import type { GradeContext, Grader } from "../../../graders/grader.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
-import type { Verdict } from "../../../schema/rollout.ts";
-import { type GraderSpec, Task } from "../../../schema/task.ts";
 import { folderOf, keptWork } from "../../fakes/kept-work.ts";
 
 type Said = { reward: number | null; status: Verdict["status"]; clock?: Clock; duration_ms?: number };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AlidadeError } from "../../../errors.ts";
-import type { TreeFile } from "../../../files/file-tree.ts";
+import { AlidadeError } from "../../../base/errors.ts";
+import type { TreeFile } from "../../../base/files/file-tree.ts";
 import { readRewards } from "../../../graders/harbor/reward-files.ts";
 import { chosenReward, parseRewardRule } from "../../../graders/harbor/reward-rule.ts";
 

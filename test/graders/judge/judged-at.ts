@@ -1,13 +1,13 @@
 /** Judges works by the model of an engine that speaks vLLM's wire, through a real proxy. */
 import type { TestContext } from "node:test";
+import type { Sampling } from "../../../base/schema/message.ts";
+import { Task } from "../../../base/schema/task.ts";
 import { engineNamed } from "../../../engines/index.ts";
 import { grade } from "../../../graders/grade.ts";
 import type { GraderSampler } from "../../../graders/grader.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { tokenizersAt } from "../../../rollouts/open-sampler.ts";
-import type { Sampling } from "../../../schema/message.ts";
-import { Task } from "../../../schema/task.ts";
-import { MemoryStore } from "../../../store/index.ts";
 import { keptWork } from "../../fakes/kept-work.ts";
 import { type SpokenTurn, spokenTrajectory } from "../../fakes/records/spoken-trajectory.ts";
 

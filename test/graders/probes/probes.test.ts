@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
-import { insidePath, matchesAny } from "../../../files/file-tree.ts";
+import { insidePath, matchesAny } from "../../../base/files/file-tree.ts";
 import { probeTargets } from "../../../graders/admission/probe-targets.ts";
 import type { LooseText } from "../../../graders/grader.ts";
 import { parserNamed } from "../../../graders/parsers/index.ts";

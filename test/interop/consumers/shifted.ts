@@ -1,5 +1,5 @@
 /** The negative control: a trajectory whose logprobs all stand one sampled token late, and that is right otherwise. */
-import type { Trajectory } from "../../../schema/trajectory.ts";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 
 export function shiftLogprobs(trajectory: Trajectory): Trajectory {
   const sampled = trajectory.nodes.filter((node) => node.kind === "sampled");

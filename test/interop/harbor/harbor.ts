@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { readFolder, type TreeFile } from "../../../files/file-tree.ts";
+import { readFolder, type TreeFile } from "../../../base/files/file-tree.ts";
 import { cachePlace, hashOf, isReady } from "../place.ts";
 
 /** Holds `venv/` and `docker/`, a configuration of the Docker command with its plug-ins; ready when it holds the file `ready`. */

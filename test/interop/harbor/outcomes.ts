@@ -1,6 +1,9 @@
 /** What Harbor and we give the same task folders and the same agents: measured, or as it was measured last. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Limiter } from "../../../base/host/limiter.ts";
+import { currentOwner } from "../../../base/host/owner.ts";
+import { Task } from "../../../base/schema/task.ts";
 import { runGoldScript } from "../../../graders/gold.ts";
 import { readRewards } from "../../../graders/harbor/reward-files.ts";
 import { chosenReward } from "../../../graders/harbor/reward-rule.ts";
@@ -8,11 +11,8 @@ import { whyOutside } from "../../../graders/rules/reward-range.ts";
 import { checkGrading } from "../../../graders/shared/check-grading.ts";
 import { withGrading } from "../../../graders/shared/place-to-grade.ts";
 import { taskOfStep } from "../../../graders/steps.ts";
-import { Limiter } from "../../../host/limiter.ts";
-import { currentOwner } from "../../../host/owner.ts";
 import { ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
 import type { Sandbox } from "../../../sandboxes/sandbox.ts";
-import { Task } from "../../../schema/task.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 import { gradedAfter } from "../../fakes/graded-after.ts";
 import { harborFolder } from "../../fakes/harbor-tasks.ts";

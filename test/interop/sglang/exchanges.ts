@@ -4,7 +4,7 @@
  * ask for more without a new recording.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { canonicalJson } from "../../../schema/ids.ts";
+import { canonicalJson } from "../../../base/schema/ids.ts";
 import { type Served, served } from "../../fakes/proxies/served.ts";
 
 export type Exchange = { method: string; path: string; request: unknown; status: number; response: unknown };

@@ -1,7 +1,8 @@
 /** What a real SGLang is asked for its recording, and what the recording is asked in the tests: one list for both. */
+
+import { AlidadeError } from "../../../base/errors.ts";
+import type { Message, Tool } from "../../../base/schema/message.ts";
 import type { Engine, SampleEvent, SampleRequest } from "../../../engines/engine.ts";
-import { AlidadeError } from "../../../errors.ts";
-import type { Message, Tool } from "../../../schema/message.ts";
 
 const user = (text: string): Message => ({ role: "user", parts: [{ type: "text", text }] });
 const bash: Tool = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Budgets } from "../../../base/schema/session-spec.ts";
 import { rebuildSession } from "../../../proxy/index.ts";
-import type { Budgets } from "../../../schema/session-spec.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];

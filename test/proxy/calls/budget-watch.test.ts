@@ -1,7 +1,7 @@
 /** Budgets that are spent while a call is sampled. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Budgets } from "../../../schema/session-spec.ts";
+import type { Budgets } from "../../../base/schema/session-spec.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];

@@ -7,10 +7,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { CallRecord, Trajectory } from "../../../base/schema/trajectory.ts";
 import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
-import type { CallRecord, Trajectory } from "../../../schema/trajectory.ts";
-import { MemoryStore } from "../../../store/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { cases } from "../../contracts/engine-cases.ts";
 import { Draw } from "../../contracts/hostile-requests/draw.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";

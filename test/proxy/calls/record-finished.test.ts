@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { CallFinished, Opened } from "../../../base/schema/session-log.ts";
 import { recordFinished } from "../../../proxy/calls/record-finished.ts";
 import { LazyLog } from "../../../proxy/session/lazy-log.ts";
 import { Session } from "../../../proxy/session/session.ts";
-import type { CallFinished, Opened } from "../../../schema/session-log.ts";
-import { MemoryStore } from "../../../store/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
 test("an answer that no record can hold fails its call, and the failure is what is recorded", async () => {

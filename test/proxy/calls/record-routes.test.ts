@@ -1,8 +1,8 @@
 /** What is read from the record instead of from an answer: it arrived all the same. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { carrierOf } from "../../../dialects/carrier.ts";
-import { itemId } from "../../../dialects/openai-responses/item-id.ts";
+import { carrierOf } from "../../../proxy/dialects/carrier.ts";
+import { itemId } from "../../../proxy/dialects/openai-responses/item-id.ts";
 import { until } from "../../fakes/machine/until.ts";
 import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 

@@ -1,11 +1,11 @@
 /** Which calls continue an earlier one's tokens, which are rendered anew and why, and that the turns after those continue again. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
-import { MemoryStore } from "../../../store/index.ts";
 import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/engines/templated-engine.ts";
 import { ToyTokenizer } from "../../fakes/engines/toy-tokenizer.ts";
 import { Client } from "../../fakes/proxies/proxy-at.ts";

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { engineNamed } from "../../../engines/index.ts";
 import { startPracticeEngine } from "../../../practice/start.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
-import { MemoryStore } from "../../../store/index.ts";
 import { Client } from "../../fakes/proxies/proxy-at.ts";
 import { startRecordingRelay } from "../../fakes/proxies/recording-relay.ts";
 

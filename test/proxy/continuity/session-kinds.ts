@@ -4,12 +4,13 @@
  *
  *     node test/proxy/continuity/session-kinds.ts     prints the table
  */
+
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
-import type { Trajectory } from "../../../schema/trajectory.ts";
-import { MemoryStore } from "../../../store/index.ts";
 import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/engines/templated-engine.ts";
 import { until } from "../../fakes/machine/until.ts";
 import { Client } from "../../fakes/proxies/proxy-at.ts";

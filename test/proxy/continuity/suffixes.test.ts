@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { Message, Part, Tool } from "../../../base/schema/message.ts";
+import { IdText } from "../../../base/tokens/id-text.ts";
 import { toChatMessages, toChatTools } from "../../../engines/chat/messages.ts";
 import { type ChatMessage, type ChatTool, renderChat } from "../../../practice/template.ts";
 import { encode as encodePractice } from "../../../practice/vocabulary.ts";
 import type { Renderer } from "../../../proxy/continuity/anchor.ts";
 import { marks, shapeOf } from "../../../proxy/continuity/shape.ts";
 import { Suffixes } from "../../../proxy/continuity/suffixes.ts";
-import type { Message, Part, Tool } from "../../../schema/message.ts";
-import { IdText } from "../../../tokens/id-text.ts";
 import { ToyTokenizer } from "../../fakes/engines/toy-tokenizer.ts";
 
 const tools: Tool[] = [{ name: "bash", parameters: { type: "object", properties: {} }, kind: "function" }];

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { Message, Part } from "../../../base/schema/message.ts";
 import { marks } from "../../../proxy/continuity/shape.ts";
-import type { Message, Part } from "../../../schema/message.ts";
 import { chatTemplates, TemplateRenderer } from "../../interop/templates/place.ts";
 import { need } from "../../needs.ts";
 import { answered, type Continuation, call, result, said, text, trialsOf, user, type Verdict } from "./templates.ts";

@@ -2,15 +2,16 @@
  * The suffix rule tried on a chat template: conversations that grow by what harnesses append, rendered whole by the
  * template as the truth, and the continuation of the earlier rendering beside it.
  */
+
+import { AlidadeError } from "../../../base/errors.ts";
+import type { Message, Part, Tool } from "../../../base/schema/message.ts";
+import { IdText } from "../../../base/tokens/id-text.ts";
+import { startsWith } from "../../../base/tokens/prefix.ts";
 import { toChatMessages, toChatTools } from "../../../engines/chat/messages.ts";
-import { AlidadeError } from "../../../errors.ts";
 import type { Renderer } from "../../../proxy/continuity/anchor.ts";
 import { keptReasoning } from "../../../proxy/continuity/kept-reasoning.ts";
 import { shapeOf } from "../../../proxy/continuity/shape.ts";
 import { Suffixes } from "../../../proxy/continuity/suffixes.ts";
-import type { Message, Part, Tool } from "../../../schema/message.ts";
-import { IdText } from "../../../tokens/id-text.ts";
-import { startsWith } from "../../../tokens/prefix.ts";
 import { ToyTokenizer } from "../../fakes/engines/toy-tokenizer.ts";
 import type { Template, TemplateRenderer } from "../../interop/templates/place.ts";
 

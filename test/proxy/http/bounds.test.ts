@@ -6,10 +6,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { dialects } from "../../../dialects/index.ts";
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
+import { dialects } from "../../../proxy/dialects/index.ts";
 import type { ProxyOptions } from "../../../proxy/index.ts";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
-import { DiskStore } from "../../../store/index.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 import { bodiesOf, harnessShapes } from "../../fakes/load/harness-shapes.ts";
 import { until } from "../../fakes/machine/until.ts";
 import { type Client, type ProxyAt, proxyAt } from "../../fakes/proxies/proxy-at.ts";

@@ -1,8 +1,8 @@
 /** A session trains its own model: what another one sampled is never trained, and a sandboxed agent reaches no other. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import { exporters } from "../../../exporters/index.ts";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
 import { decode } from "../../fakes/engines/scripted-engine.ts";
 import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { request as ask, createServer, type ServerResponse } from "node:http";
 import { test } from "node:test";
+import { newKey } from "../../../base/schema/ids.ts";
 import { engineNamed } from "../../../engines/index.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
-import { newKey } from "../../../schema/ids.ts";
-import { MemoryStore } from "../../../store/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { cases } from "../../contracts/engine-cases.ts";
 import { cli } from "../../fakes/processes/cli.ts";
 import { Client } from "../../fakes/proxies/proxy-at.ts";

@@ -7,13 +7,13 @@ import { test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { type Content, GoogleGenAI, type Part } from "@google/genai";
 import OpenAI from "openai";
-import { carrierOf } from "../../../dialects/carrier.ts";
+import { newId } from "../../../base/schema/ids.ts";
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import { engineNamed } from "../../../engines/index.ts";
+import { carrierOf } from "../../../proxy/dialects/carrier.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
+import { MemoryStore } from "../../../proxy/store/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";
-import { newId } from "../../../schema/ids.ts";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
-import { MemoryStore } from "../../../store/index.ts";
 import { type Policy, type Sampling, TemplatedEngine, type Thoughts } from "../../fakes/engines/templated-engine.ts";
 import { Client } from "../../fakes/proxies/proxy-at.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { LogLine } from "../../../schema/session-log.ts";
+import type { LogLine } from "../../../base/schema/session-log.ts";
 import { until } from "../../fakes/machine/until.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";

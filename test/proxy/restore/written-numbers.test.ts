@@ -1,9 +1,9 @@
 /** Numbers that JavaScript would write in another way, in what a tool gave and in calls that others made. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { LogEntry } from "../../../base/schema/session-log.ts";
 import { chat } from "../../../exporters/chat.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
-import { LogEntry } from "../../../schema/session-log.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 import { exported } from "../../fakes/records/exported.ts";
 

@@ -1,8 +1,8 @@
 /** The words and headers of a sandboxed agent take no token out of training, whatever kind of call they claim. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RequestClass, SessionSpec } from "../../../base/schema/session-spec.ts";
 import { harnesses } from "../../../harnesses/index.ts";
-import type { RequestClass, SessionSpec } from "../../../schema/session-spec.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const user = [{ role: "user", content: "work" }];

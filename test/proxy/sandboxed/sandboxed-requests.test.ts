@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
-import type { Network } from "../../../wire/network.ts";
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
+import type { Network } from "../../../base/wire/network.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";

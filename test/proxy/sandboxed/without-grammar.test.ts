@@ -1,7 +1,7 @@
 /** A sample under a grammar is left out of RL, so a sandboxed agent does not ask for one in training. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { SessionSpec } from "../../../schema/session-spec.ts";
+import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const trained: Partial<SessionSpec> = { sandboxed: true, purpose: "train" };

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
 import type { ResponseInputItem } from "openai/resources/responses/responses";
-import { textOf } from "../../../schema/message.ts";
+import { textOf } from "../../../base/schema/message.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const task = { role: "user" as const, content: "Repair add.js, and keep its name." };

@@ -5,11 +5,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { LogEntry } from "../../../base/schema/session-log.ts";
+import type { Budgets, SessionSpec } from "../../../base/schema/session-spec.ts";
 import { rebuildSession } from "../../../proxy/index.ts";
 import type { Session } from "../../../proxy/session/session.ts";
-import type { LogEntry } from "../../../schema/session-log.ts";
-import type { Budgets, SessionSpec } from "../../../schema/session-spec.ts";
-import { DiskStore } from "../../../store/index.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 import { Draw } from "../../contracts/hostile-requests/draw.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";

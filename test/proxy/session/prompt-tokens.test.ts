@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { IdText } from "../../../base/tokens/id-text.ts";
 import { promptTokens } from "../../../proxy/session/prompt-tokens.ts";
-import { IdText } from "../../../tokens/id-text.ts";
 
 test("of a prompt that goes on from a known call only what is new is parsed", () => {
   const known = { id: "call1", idText: IdText.of([5, 17, 300]) };

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { AlidadeError } from "../../../errors.ts";
+import { AlidadeError } from "../../../base/errors.ts";
 import { rebuildSession } from "../../../proxy/index.ts";
-import { DiskStore } from "../../../store/index.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 

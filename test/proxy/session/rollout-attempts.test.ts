@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { DiskStore } from "../../../store/index.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 import { FaultyStore } from "../../fakes/records/faulty-store.ts";
 

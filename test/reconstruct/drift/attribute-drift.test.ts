@@ -1,9 +1,9 @@
 /** Which cause is named for synthetic drift, by the evidence of the record. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { partedBy } from "../../../base/schema/reasons/drift.ts";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { type AttributedDrift, attributeDrift, driftOf, reconstruct, type TrainerLogprobs } from "../../../reconstruct/index.ts";
-import { partedBy } from "../../../schema/reasons/drift.ts";
-import type { Trajectory } from "../../../schema/trajectory.ts";
 import { assistant, type CallOptions, LogBuilder, thinking, user } from "../../fakes/records/log-builder.ts";
 import { namedCases } from "../named-cases.ts";
 

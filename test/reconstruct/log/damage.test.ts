@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { LogEntry } from "../../../base/schema/session-log.ts";
+import { Trajectory } from "../../../base/schema/trajectory.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 import { reconstruct, selectRows, verifyRows, verifyTrajectory } from "../../../reconstruct/index.ts";
-import type { LogEntry } from "../../../schema/session-log.ts";
-import { Trajectory } from "../../../schema/trajectory.ts";
-import { DiskStore } from "../../../store/index.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { assistant, LogBuilder, system, user } from "../../fakes/records/log-builder.ts";
 

@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Message } from "../../../base/schema/message.ts";
 import { type Aggregation, aggregations, type FlatRow, selectRows } from "../../../reconstruct/index.ts";
-import type { Message } from "../../../schema/message.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 import { rebuilt } from "../rebuilt.ts";
 

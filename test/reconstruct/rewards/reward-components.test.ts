@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { RewardComponent } from "../../../base/schema/reward-component.ts";
 import { componentsOfRow, reconstruct, selectRows, weightedTotal } from "../../../reconstruct/index.ts";
-import { RewardComponent } from "../../../schema/reward-component.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 import { rebuilt } from "../rebuilt.ts";
 

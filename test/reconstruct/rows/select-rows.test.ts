@@ -1,8 +1,8 @@
 /** Limits, owners, place holders, and the forms in which trainers line tokens up. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { dummyRow, fullLength, perToken, reconstruct, responseOnly, selectRows, shifted, turnsOf } from "../../../reconstruct/index.ts";
-import type { Trajectory } from "../../../schema/trajectory.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
 /** Two turns: a prompt of 4, a sample of 3, a context of 4, a sample of 2; two policies. */

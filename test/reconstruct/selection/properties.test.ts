@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { Trajectory } from "../../../base/schema/trajectory.ts";
 import {
   type FlatRow,
   reconstruct,
@@ -11,7 +12,6 @@ import {
   selectRows,
   verifyRows,
 } from "../../../reconstruct/index.ts";
-import { Trajectory } from "../../../schema/trajectory.ts";
 import { moves, play } from "../random-sessions.ts";
 
 const limits = fc.option(fc.integer({ min: 5, max: 60 }));

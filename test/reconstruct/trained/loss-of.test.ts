@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Verdict } from "../../../base/schema/rollout.ts";
 import { lossOf } from "../../../reconstruct/trained/loss-of.ts";
-import type { Verdict } from "../../../schema/rollout.ts";
 
 const verdict = { reward: 0, status: "graded", error: null } as Verdict;
 const run = (changed: Partial<NonNullable<Parameters<typeof lossOf>[0]>>) => ({ stop_reason: "exited", slow_engine: false, ...changed });

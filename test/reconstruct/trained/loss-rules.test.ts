@@ -1,6 +1,8 @@
 /** What a trainer may decide anew about rollouts that were cut off, and about kinds of call. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Purpose } from "../../../base/schema/session-spec.ts";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import {
   parseCutOffRules,
   reconstruct,
@@ -9,8 +11,6 @@ import {
   type TrajectoryFacts,
   verifyRows,
 } from "../../../reconstruct/index.ts";
-import type { Purpose } from "../../../schema/session-spec.ts";
-import type { Trajectory } from "../../../schema/trajectory.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
 const slow = "cut_by_the_clock_while_the_engine_was_slow";

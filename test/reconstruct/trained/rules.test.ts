@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Sampling } from "../../../base/schema/message.ts";
 import { firstReason, type SampledCall, trainerRules } from "../../../reconstruct/trained/rules.ts";
 import { defaultTrainer } from "../../../reconstruct/trained/why-untrained.ts";
-import type { Sampling } from "../../../schema/message.ts";
 
 const call = (sampling: Sampling, kind: "raw" | "processed" | null = "raw"): SampledCall => ({
   request_class: "main",

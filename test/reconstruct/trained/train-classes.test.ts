@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RequestClass } from "../../../schema/session-spec.ts";
+import type { RequestClass } from "../../../base/schema/session-spec.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const tool = { name: "Bash", description: "a shell", input_schema: { type: "object" } };

@@ -1,8 +1,8 @@
 /** Tokens that an agent itself takes out of training are counted, whatever way it takes. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FidelitySummarizer } from "../../../commands/fidelity/summary.ts";
 import { untrainedByAgent } from "../../../reconstruct/index.ts";
+import { FidelitySummarizer } from "../../../view/fidelity/summary.ts";
 import { until } from "../../fakes/machine/until.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 

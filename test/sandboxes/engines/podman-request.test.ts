@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type Docker from "dockerode";
+import { Limits } from "../../../base/schema/task.ts";
 import { containerOptions } from "../../../sandboxes/docker/container.ts";
 import { podmanRequest } from "../../../sandboxes/docker/podman-request.ts";
-import { Limits } from "../../../schema/task.ts";
 
 const limits = Limits.parse({ memory_mb: 256 });
 const files = {

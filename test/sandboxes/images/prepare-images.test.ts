@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Environment } from "../../../base/schema/task.ts";
 import { connectEngine } from "../../../sandboxes/engines/engine-connection.ts";
 import { prepareImages } from "../../../sandboxes/images/prepare-images.ts";
-import { Environment } from "../../../schema/task.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { ScriptedDocker } from "../../fakes/machine/scripted-docker.ts";
 

@@ -6,10 +6,10 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { buffer, text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
+import { NetworkAccess, NetworkUse } from "../../../base/schema/network.ts";
+import { isPublicAddress } from "../../../base/wire/public-address.ts";
 import { type ForwardOptions, ForwardProxy } from "../../../sandboxes/network/forward-proxy.ts";
 import { NetworkLog } from "../../../sandboxes/network/network-log.ts";
-import { NetworkAccess, NetworkUse } from "../../../schema/network.ts";
-import { isPublicAddress } from "../../../wire/public-address.ts";
 
 /** Everything listens on loopback; this stands for a public address. */
 const public4 = "127.0.0.1";

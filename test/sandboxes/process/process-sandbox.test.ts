@@ -3,12 +3,12 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { AlidadeError } from "../../../errors.ts";
-import { currentOwner } from "../../../host/owner.ts";
+import type { AlidadeError } from "../../../base/errors.ts";
+import { currentOwner } from "../../../base/host/owner.ts";
+import { Limits } from "../../../base/schema/task.ts";
 import { samePlace } from "../../../sandboxes/process/same-place.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
 import type { Sandbox } from "../../../sandboxes/sandbox.ts";
-import { Limits } from "../../../schema/task.ts";
 
 const signal = AbortSignal.timeout(60_000);
 const skip = process.platform === "win32" ? "the process sandbox needs Linux or macOS" : false;

@@ -7,7 +7,7 @@ import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { Claim } from "../../../ledger/index.ts";
+import type { Claim } from "../../../service/ledger/index.ts";
 import { serviceAt } from "../../fakes/proxies/service-at.ts";
 
 const folder = join(import.meta.dirname, "examples");

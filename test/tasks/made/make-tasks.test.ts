@@ -3,9 +3,9 @@ import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/prom
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { currentOwner } from "../../../base/host/owner.ts";
 import { checkTask } from "../../../graders/check.ts";
 import { TestsSpec } from "../../../graders/tests.ts";
-import { currentOwner } from "../../../host/owner.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 import { fixingCommits, type PassedOver } from "../../../tasks/made/commit-fixes.ts";

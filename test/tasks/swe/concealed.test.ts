@@ -5,15 +5,15 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { temporaryLayers } from "../../../files/layer.ts";
+import { temporaryLayers } from "../../../base/files/layer.ts";
+import { currentOwner } from "../../../base/host/owner.ts";
+import type { Task } from "../../../base/schema/task.ts";
 import { checkTask } from "../../../graders/check.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "../../../graders/grade.ts";
 import { keepSetUp } from "../../../graders/set-up-layer.ts";
 import { takeWork } from "../../../graders/work.ts";
-import { currentOwner } from "../../../host/owner.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
 import { conceal } from "../../../sandboxes/set-up.ts";
-import type { Task } from "../../../schema/task.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 import { need } from "../../needs.ts";
 

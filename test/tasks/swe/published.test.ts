@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { AlidadeError } from "../../../errors.ts";
+import type { AlidadeError } from "../../../base/errors.ts";
 import { TestsSpec } from "../../../graders/tests.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 import { readParquet } from "../../../tasks/read-parquet.ts";

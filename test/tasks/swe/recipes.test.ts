@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { AlidadeError } from "../../../errors.ts";
+import type { AlidadeError } from "../../../base/errors.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 import type { LoadOptions } from "../../../tasks/task-format.ts";
 import { ownCache } from "../../fakes/machine/own-cache.ts";

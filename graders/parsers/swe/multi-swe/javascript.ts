@@ -1,6 +1,6 @@
 /** The logs of jest, vitest and mocha as the instances of Multi-SWE-bench read them. */
 import { z } from "zod";
-import { readJson } from "../../../../schema/read-json.ts";
+import { readJson } from "../../../../base/schema/read-json.ts";
 import { type Statuses, splitLines, UnreadableLog } from "../status-log.ts";
 import { Said } from "./said.ts";
 

@@ -1,6 +1,6 @@
 /** Logs of Ruby, PHP, C++, Dart, Scala and OCaml that have a state or an order of their own, as SWE-rebench-V2 reads them. */
 import { z } from "zod";
-import { readJson } from "../../../../schema/read-json.ts";
+import { readJson } from "../../../../base/schema/read-json.ts";
 import { sympyHeading } from "../block-parsers.ts";
 import { linesOf, type Status, type Statuses, splitLines, wordsOf } from "../status-log.ts";
 

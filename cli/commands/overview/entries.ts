@@ -1,0 +1,85 @@
+/** The rollouts and sessions of a run as `ls` and `stats` take them: figures of its index, one entry each. */
+import type { IndexFile, RecordFigures, TrajectoryFigures } from "../../../rollouts/run-index/index-file.ts";
+
+export type Entry = {
+  session_id: string | null;
+  rollout_id: string | null;
+  attempt: number;
+  member: string | null;
+  task_id: string | null;
+  group_id: string | null;
+  sample_index: number | null;
+  harness: string | null;
+  /** queued, init, run, post or done of a rollout; `recorded`: a session that no verdict belongs to. */
+  state: string;
+  reward: number | null;
+  /** The code of what failed, else why the harness stopped. */
+  end: string | null;
+  mask_reason: string | null;
+  /** null where no trajectory is written yet. */
+  turns: number | null;
+  sampled_tokens: number | null;
+  trainable_tokens: number | null;
+  temperature: number | null;
+  policies: TrajectoryFigures["policies"];
+  labels: Record<string, string>;
+  /** Unix time in milliseconds. */
+  begun: number | null;
+  seconds: number | null;
+};
+
+/** Every session, and every attempt that has none, in the order of the run. */
+export function toEntries({ trajectories, records, sessions }: IndexFile): Entry[] {
+  const recorded = new Map(records.map(({ figures }) => [attemptOf(figures), figures]));
+  const told = new Set<string>();
+  const written = trajectories.map(({ figures }) => {
+    const key = attemptOf(figures);
+    told.add(key);
+    return joined(figures, recorded.get(key));
+  });
+  const alone = records.filter(({ figures }) => !told.has(attemptOf(figures))).map(({ figures }) => ofRecord(figures));
+  return [...written, ...alone, ...sessions.flatMap(({ figures }) => (figures ? [joined(figures, undefined)] : []))];
+}
+
+function attemptOf({ rollout_id, attempt, session_id }: { rollout_id: string | null; attempt: number; session_id: string | null }): string {
+  return JSON.stringify(rollout_id === null ? [session_id] : [rollout_id, attempt]);
+}
+
+function joined({ trajectory_id: _, stop_reason, ...figures }: TrajectoryFigures, record: RecordFigures | undefined): Entry {
+  const known = { ...figures, end: stop_reason, state: "recorded" };
+  if (record === undefined) return known;
+  const { state, end, begun, seconds } = record;
+  return { ...known, harness: figures.harness ?? record.harness, state, end, begun, seconds };
+}
+
+function ofRecord(figures: RecordFigures): Entry {
+  const none = { member: null, turns: null, sampled_tokens: null, trainable_tokens: null, temperature: null };
+  return { ...none, policies: [], labels: {}, ...figures };
+}
+
+/** One entry for each rollout: its last attempt, with the sessions of a team as one; a session of no rollout is one by itself. */
+export function toRollouts(entries: readonly Entry[]): Entry[] {
+  return membersOf(entries).map(asOne);
+}
+
+/** The sessions of each rollout's last attempt. */
+export function membersOf(entries: readonly Entry[]): Entry[][] {
+  const rollouts = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const { rollout_id, session_id, task_id, group_id } = entry;
+    const key = JSON.stringify(rollout_id === null ? [session_id] : [task_id, group_id, rollout_id]);
+    const known = rollouts.get(key)?.filter(({ attempt }) => attempt >= entry.attempt) ?? [];
+    rollouts.set(key, known.some(({ attempt }) => attempt > entry.attempt) ? known : [...known, entry]);
+  }
+  return [...rollouts.values()];
+}
+
+export function asOne(members: Entry[]): Entry {
+  const [first] = members as [Entry];
+  if (members.length === 1) return first;
+  const sum = (name: "turns" | "sampled_tokens" | "trainable_tokens"): number | null =>
+    members.reduce<number | null>((total, one) => (one[name] === null ? total : (total ?? 0) + one[name]), null);
+  const reward = members.find((one) => one.reward !== null)?.reward ?? null;
+  const counts = { turns: sum("turns"), sampled_tokens: sum("sampled_tokens"), trainable_tokens: sum("trainable_tokens") };
+  return { ...first, member: null, reward, ...counts };
+}

@@ -1,0 +1,14 @@
+/** The harness that a configuration names, or makes of a command. */
+
+import { commandHarness } from "../../../harnesses/command.ts";
+import type { Harness } from "../../../harnesses/harness.ts";
+import { harnessRegistry } from "../../../harnesses/index.ts";
+import type { Config } from "../../config.ts";
+
+export async function harnessOf({ harness }: Config): Promise<Harness> {
+  if (typeof harness === "string") return harnessRegistry.load(harness);
+  const { command: argv, env, makes, dialects, files: given, python = null, python_version, node = null, folder = process.cwd() } = harness;
+  const files = [given].flat();
+  const isPacked = files.length > 0 || python !== null || node !== null;
+  return commandHarness({ argv, env, makes, dialects, ...(isPacked && { own: { folder, files, python, python_version, node } }) });
+}

@@ -1,0 +1,32 @@
+/** What a run came to, for a person or as one JSON object. */
+import type { AlidadeError } from "../../../base/errors.ts";
+import type { RolloutRecord } from "../../../base/schema/rollout.ts";
+import { describedPrompts, GroupPrompts } from "../../../exporters/index.ts";
+import { described, eachTrajectory, readRollouts, tallyOf } from "../../../rollouts/index.ts";
+import { print, say } from "../command-line.ts";
+import { rolloutTable } from "./rollout-table.ts";
+
+type ReportedRun = { path: string; records: RolloutRecord[]; leftOut: readonly string[] };
+
+/** `json`: prints it as one. */
+export async function reportRun({ path, records, leftOut }: ReportedRun, json: boolean): Promise<void> {
+  const damaged: string[] = [];
+  const onDamage = ({ message }: AlidadeError): void => void damaged.push(message);
+  const tally = tallyOf((await readRollouts(path, onDamage)).filter(({ state }) => state === "done"));
+  const prompts = new GroupPrompts();
+  for await (const trajectory of eachTrajectory(path, onDamage)) prompts.add(trajectory);
+  const different_prompts = prompts.different;
+  if (json) {
+    print(JSON.stringify({ run: path, rollouts: records, left_out: leftOut, attempts: tally, different_prompts, damaged }));
+    return;
+  }
+  print(`\n${rolloutTable(records)}`);
+  for (const message of leftOut) say(`\nTHIS TASK WAS LEFT OUT: ${message}`);
+  if (Object.keys(tally.masked).length > 0) say(`\n${described(tally)}`);
+  for (const message of damaged) say(`left out: ${message}`);
+  for (const alarm of tally.alarms) say(`ALARM: ${alarm}`);
+  for (const task of different_prompts) say(describedPrompts(task));
+  say(
+    `\n${path}: \`alidade show ${records[0]?.rollout_id ?? "<rollout>"} --run ${path}\` prints one; \`alidade export --run ${path} --format flat\` hands them on; \`alidade fidelity --run ${path}\` says what they are worth`,
+  );
+}

@@ -1,0 +1,65 @@
+/** Tools and tool choice of a Messages request. */
+import { z } from "zod";
+import type { Tool, ToolChoice } from "../../../base/schema/message.ts";
+import { noArguments, toolSchema } from "../../../base/wire/tool-schema.ts";
+import { checked, invalid } from "../edge.ts";
+import { refuseClientRun } from "../left-out/client-run.ts";
+
+const WireTool = z.looseObject({
+  type: z.string().nullish(),
+  name: z.string().nullish(),
+  description: z.string().nullish(),
+  input_schema: z.record(z.string(), z.unknown()).nullish(),
+  strict: z.boolean().nullish(),
+  defer_loading: z.boolean().nullish(),
+});
+const WireChoice = z.looseObject({
+  type: z.enum(["auto", "any", "tool", "none"]),
+  name: z.string().nullish(),
+  disable_parallel_tool_use: z.boolean().nullish(),
+});
+
+export type ParsedTools = {
+  tools: Tool[];
+  /** Types of tools that run at the vendor, so the model here does not get them. */
+  hosted: string[];
+  /** Tools that the model has not looked up yet. */
+  deferred: string[];
+};
+
+/** `referenced`: deferred tools that a search in the conversation has brought up. */
+export function parseTools(values: unknown, referenced: ReadonlySet<string>): ParsedTools {
+  const parsed: ParsedTools = { tools: [], hosted: [], deferred: [] };
+  for (const [index, value] of checked(z.array(z.unknown()).nullish(), values, "tools")?.entries() ?? []) {
+    const tool = checked(WireTool, value, `tools[${index}]`);
+    if (tool.type && tool.type !== "custom") {
+      refuseClientRun(tool.type, `tools[${index}].type`);
+      parsed.hosted.push(tool.type);
+      continue;
+    }
+    if (!tool.name) throw invalid(`tools[${index}].name`, "is missing");
+    if (tool.defer_loading && !referenced.has(tool.name)) parsed.deferred.push(tool.name);
+    else parsed.tools.push(functionTool(tool.name, tool, value as typeof tool));
+  }
+  return parsed;
+}
+
+function functionTool(name: string, tool: z.output<typeof WireTool>, { input_schema }: z.output<typeof WireTool>): Tool {
+  return {
+    name,
+    ...(tool.description != null && { description: tool.description }),
+    ...toolSchema(input_schema ?? noArguments),
+    kind: "function",
+    ...(tool.strict != null && { strict: tool.strict }),
+  };
+}
+
+/** `single`: at most one call a turn. */
+export function parseToolChoice(value: unknown, tools: Tool[]): { tool_choice: ToolChoice | null; single: boolean } {
+  if (value === null || value === undefined) return { tool_choice: null, single: false };
+  const choice = checked(WireChoice, value, "tool_choice");
+  const single = choice.disable_parallel_tool_use ?? false;
+  if (choice.type !== "tool") return { tool_choice: choice.type === "any" ? "required" : choice.type, single };
+  if (!tools.some((tool) => tool.name === choice.name)) throw invalid("tool_choice.name", `no tool is named "${choice.name ?? ""}"`);
+  return { tool_choice: { name: choice.name ?? "" }, single };
+}

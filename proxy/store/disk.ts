@@ -1,0 +1,74 @@
+/** One JSONL file a session, `<folder>/<session_id>.jsonl`: the embedded default. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { AlidadeError } from "../../base/errors.ts";
+import { LogEntry, type LogLine } from "../../base/schema/session-log.ts";
+import { assertValidEntry } from "../../base/schema/valid-entry.ts";
+import { Appender } from "./appender.ts";
+import { readJsonLines } from "./json-lines.ts";
+import { makePrivateFolder } from "./private.ts";
+import type { SessionLog, Store } from "./store.ts";
+import { toStoreError } from "./store-error.ts";
+
+/** Ids are ours, but paths are made of them. */
+const sessionIds = /^[A-Za-z0-9_-]{1,80}$/;
+
+export class DiskStore implements Store {
+  readonly name = "disk";
+  readonly folder: string;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  async open(sessionId: string): Promise<SessionLog> {
+    const path = this.#path(sessionId);
+    await makePrivateFolder(this.folder).catch((error: unknown) => {
+      throw toStoreError(this.folder, error);
+    });
+    const file = await Appender.open(path);
+    return {
+      sessionId,
+      get bytes() {
+        return file.size;
+      },
+      append: async (...entries) => {
+        for (const entry of entries) assertValidEntry(entry);
+        await file.append(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+      },
+      [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
+    };
+  }
+
+  async read(sessionId: string): Promise<LogLine[]> {
+    return Array.fromAsync(this.entries(sessionId));
+  }
+
+  /** The same, read one by one, for callers that need only the first ones. */
+  entries(sessionId: string): AsyncGenerator<LogLine> {
+    return readJsonLines<LogLine>(this.#path(sessionId), (value) => LogEntry.parse(value), toDamagedLine);
+  }
+
+  async list(): Promise<string[]> {
+    const names = await readdir(this.folder).catch((error: NodeJS.ErrnoException): string[] => {
+      if (error.code === "ENOENT") return [];
+      throw error;
+    });
+    const ids = names.filter((name) => name.endsWith(".jsonl")).map((name) => name.slice(0, -".jsonl".length));
+    // Other files beside the logs ("notes (copy).jsonl") are no sessions.
+    return ids.filter((id) => sessionIds.test(id));
+  }
+
+  #path(sessionId: string): string {
+    if (!sessionIds.test(sessionId)) throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
+    return join(this.folder, `${sessionId}.jsonl`);
+  }
+}
+
+/** How each entry of a call begins. Further into a line a stranger's words may say the same. */
+const beginning = /^\{"type":"(\w{1,40})"(?:,"time":[\d.]+,"call_id":"(\w{1,80})")?/;
+
+function toDamagedLine(line: string, { message: reason }: AlidadeError): LogLine {
+  const [, entry_type = null, call_id = null] = beginning.exec(line) ?? [];
+  return { type: "damaged", entry_type, call_id, reason };
+}

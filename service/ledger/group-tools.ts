@@ -1,0 +1,67 @@
+/** What ends a group before all its rollouts are over. Each field of a set that does so is a bias of its results. */
+import { type GroupBias, groupBiases } from "../../base/schema/reasons/group-biases.ts";
+import { wordsOf } from "../../base/schema/reasons/meaning.ts";
+import { allocated } from "./allocation/index.ts";
+import type { AttemptResult, ResultRow, SetSpec } from "./records.ts";
+
+/** Rows that a group is made of; it may have fewer where it ends early. */
+export function sizeOf({ samples, allocation }: SetSpec): number {
+  return allocation?.most ?? samples;
+}
+
+/** A group's rollouts have so many places, from 0. */
+export function placesOf(spec: SetSpec): number {
+  return sizeOf(spec) + spec.over_provision;
+}
+
+/** Those from this place on are made when the first ones are over, if they are. */
+export function laterFrom(spec: SetSpec): number {
+  return spec.allocation?.first ?? placesOf(spec);
+}
+
+/** How many of a group's later rollouts are made, and what is left for other groups. */
+export function moreOf({ allocation, samples }: SetSpec, rows: readonly ResultRow[], spare: number): { more: number; spare: number } {
+  const rewards = rows.flatMap((row) => (stands(row) && row.reward !== null ? [row.reward] : []));
+  return allocation === null ? { more: 0, spare } : allocated(allocation, { rewards, samples }, spare);
+}
+
+/** What a driver keeps with each group: results that end it; results that start its clock, and the time that is left then. */
+export function groupToolsOf(spec: SetSpec): { enough: number | null; cut_after: number | null; cut_ms: number | null } {
+  const { samples, over_provision, early_stop, straggler_cut: cut } = spec;
+  return {
+    enough: early_stop ?? (over_provision > 0 ? samples : null),
+    cut_after: cut && Math.ceil(cut.share * samples),
+    cut_ms: cut && cut.seconds * 1000,
+  };
+}
+
+export function biasesOf(spec: SetSpec): GroupBias[] {
+  const isOn = {
+    over_provision: spec.over_provision > 0,
+    early_stop: spec.early_stop !== null,
+    straggler_cut: spec.straggler_cut !== null,
+    allocation: spec.allocation !== null,
+  };
+  return wordsOf(groupBiases).filter((name) => isOn[name]);
+}
+
+/** It was measured, and it counts in its group. */
+export function stands({ state, mask_reason }: { state: ResultRow["state"]; mask_reason: AttemptResult["mask_reason"] }): boolean {
+  return state === "completed" && mask_reason === null;
+}
+
+/** Why the rest of a group ends as cancelled. */
+export function enoughStand(enough: number): string {
+  return `${enough} results of its group stand, which is enough (early_stop, over_provision)`;
+}
+
+export const notAllocated = "its group got no more samples (allocation)";
+export const joinedLate = "its group had ended before it was submitted (early_stop, over_provision, straggler_cut)";
+export const cutByClock = "it was slower than its group by more than straggler_cut allows";
+
+/** Parts an over-provisioned group into the rows that it is made of, and the others; both by place. */
+export function partGroup(rows: readonly ResultRow[], size: number): { results: ResultRow[]; spare: ResultRow[] } {
+  const byWorth = rows.toSorted((one, other) => Number(stands(other)) - Number(stands(one)) || one.index - other.index);
+  const chosen = new Set(byWorth.slice(0, size));
+  return { results: rows.filter((row) => chosen.has(row)), spare: rows.filter((row) => !chosen.has(row)) };
+}

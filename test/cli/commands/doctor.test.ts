@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Finding } from "../../../engines/examine.ts";
+import type { EngineFacts } from "../../../engines/index.ts";
+import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
+import { llamaCppWire } from "../../fakes/engines/scripted-llama-cpp.ts";
+import { sglangWire } from "../../fakes/engines/scripted-sglang.ts";
+import { ScriptedWire, type Wire } from "../../fakes/engines/scripted-wire.ts";
+import { cli, jsonOf } from "../../fakes/processes/cli.ts";
+
+type Looked = { trainable: boolean; engines: { name: string; facts: EngineFacts; findings: Finding[] }[] };
+
+async function doctor(wire: Wire, kind: string, reply: ScriptedReply): Promise<{ code: number | null; looked: Looked }> {
+  await using server = await ScriptedWire.start(wire, () => reply);
+  const result = await cli(["doctor", "--engine", server.url, "--kind", kind, "--json"]);
+  return { code: result.code, looked: jsonOf<Looked>(result) };
+}
+
+const found = ({ engines }: Looked, what: string): Finding =>
+  engines[0]?.findings.find((one) => one.what === what) ?? assert.fail(`nothing is said of ${what}`);
+
+test("doctor finds all that training needs in the practice engine, and prints it for a person", async () => {
+  const result = await cli(["doctor", "--engine", "practice"]);
+  assert.equal(result.code, 0, result.stderr);
+  for (const line of [/ok +token ids +prompt and sampled/, /ok +tool calls +parsed, when written as hermes/, /ok +abort +stopped \d+ ms/])
+    assert.match(result.stdout, line);
+  assert.match(result.stdout, /ok +token-in +prompt ids are taken as given/);
+  assert.match(result.stderr, /practice can be trained on/);
+});
+
+test("doctor ends with 1 at a router that strips ids, and names it", async () => {
+  const { code, looked } = await doctor(sglangWire, "sglang", { text: "x", quirk: "router_strips_meta" });
+  assert.deepEqual([code, looked.trainable], [1, false]);
+  assert.match(found(looked, "token ids").todo ?? "", /router/);
+});
+
+test("doctor says of SGLang and llama-server what their logprobs are, and whether they take prompt ids", async () => {
+  const sglang = await doctor(sglangWire, "sglang", { text: "x" });
+  assert.deepEqual([sglang.code, sglang.looked.trainable], [0, true]);
+  assert.match(found(sglang.looked, "logprobs are").found, /^processed/);
+  assert.equal(found(sglang.looked, "weight version").found, "w7");
+  const llama = await doctor(llamaCppWire, "llama-cpp", { text: "x" });
+  assert.equal(llama.looked.trainable, true);
+  assert.match(found(llama.looked, "logprobs are").found, /^raw/);
+  assert.equal(found(sglang.looked, "token-in").status, "ok");
+  const none = found(llama.looked, "token-in");
+  assert.deepEqual([none.status, /parsers.*do not run.*row_inflation/.test(none.todo ?? "")], ["gap", true]);
+});
+
+test("doctor ends with an error where nothing listens, and for a kind that there is not", async () => {
+  const gone = await cli(["doctor", "--engine", "http://127.0.0.1:1", "--json"]);
+  assert.equal(jsonOf<{ error: { code: string } }>(gone).error.code, "engine_unreachable");
+  assert.equal(gone.code, 1);
+  const unknown = await cli(["doctor", "--engine", "http://127.0.0.1:1", "--kind", "mine", "--json"]);
+  assert.equal(unknown.code, 2);
+  assert.match(unknown.stdout, /engine\.kind/);
+});
