@@ -48,7 +48,8 @@ export type { GradeContext, Grader, GraderSampler } from "./graders/grader.ts";
 export { graders } from "./graders/index.ts";
 /** Agent harnesses: those that are installed, and one's own command. */
 export { commandHarness } from "./harnesses/command.ts";
-export type { Harness, HarnessContext, HarnessEnd, HarnessLaunch } from "./harnesses/harness.ts";
+export type { Harness, HarnessEnd, HarnessLaunch } from "./harnesses/harness.ts";
+export type { HarnessContext } from "./harnesses/harness-context.ts";
 export { harnesses, harnessNamed } from "./harnesses/index.ts";
 /** Submit a rollout and get its outcome; a batch of them, tasks in and trajectories out; and what a run leaves behind. */
 export {

@@ -2,7 +2,8 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, join, normalize } from "node:path";
 import type { RequestClass } from "../base/schema/session-spec.ts";
-import type { Harness, HarnessContext, OwnFiles } from "./harness.ts";
+import type { Harness, OwnFiles } from "./harness.ts";
+import type { HarnessContext } from "./harness-context.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
 import { usualVariables } from "./usual-variables.ts";

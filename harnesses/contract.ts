@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { isAbsolute, normalize } from "node:path";
 import type { ContractCheck } from "../base/host/plug-ins.ts";
-import type { Harness, HarnessContext, HarnessLaunch } from "./harness.ts";
+import type { Harness, HarnessLaunch } from "./harness.ts";
+import type { HarnessContext } from "./harness-context.ts";
 
 /** What a harness is started with when it is tried: words and marks that a shell or a config file could take apart. */
 export const triedContext: HarnessContext = {

@@ -2,27 +2,14 @@
  * An agent harness: an unmodified CLI that we install, configure and start, and nothing else. A new one is a file here
  * and a line in index.ts.
  */
+
 import type { RequestClass } from "../base/schema/session-spec.ts";
+import type { HarnessContext } from "./harness-context.ts";
 import type { Setting, SettingContext } from "./settings.ts";
 
 /** The platform of a pack: Docker needs `linux-…` on any host, the process sandbox the host's own. */
 export const packPlatforms = ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"] as const;
 export type PackPlatform = (typeof packPlatforms)[number];
-
-/** Where a harness runs and which URL it calls; all paths are those that its own process sees. */
-export type HarnessContext = {
-  instruction: string;
-  /** The proxy without a trailing slash and without `/v1`. */
-  baseUrl: string;
-  apiKey: string;
-  model: string;
-  home: string;
-  workdir: string;
-  /** Folder of the installed pack (pack.ts): `<pack>/bin/<harness>` starts it, `<pack>/node/bin/node` is its Node. */
-  pack: string;
-  /** Tokens that fit into the engine; null is unknown. */
-  contextWindow: number | null;
-};
 
 export type HarnessLaunch = {
   argv: string[];

@@ -2,7 +2,7 @@
  * What our configuration of a harness sets, as data. The configuration is made of it, and so is the table in
  * docs/harnesses.md: neither can say what the other does not.
  */
-import type { HarnessContext } from "./harness.ts";
+import type { HarnessContext } from "./harness-context.ts";
 import { tomlString } from "./toml-string.ts";
 
 /** What a person's own command line is configured by: it has its own instruction and program. */

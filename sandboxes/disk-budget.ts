@@ -1,6 +1,6 @@
 /** What a run leaves of the engine's disk: a budget for images, and space below which nothing new is begun. */
 import { AlidadeError, messageOf } from "../base/errors.ts";
-import type { StoredImage } from "./images/list-images.ts";
+import type { StoredImage } from "./image-store.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 
 export type DiskRules = {

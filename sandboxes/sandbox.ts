@@ -5,9 +5,7 @@ import type { LayerEntry } from "../base/files/layer.ts";
 import type { LayerRules } from "../base/files/layer-bounds.ts";
 import type { Reaped, ReapOptions } from "../base/host/reap.ts";
 import type { Environment, Limits } from "../base/schema/task.ts";
-import type { StoredImage } from "./images/list-images.ts";
-import type { PreparedImage } from "./images/prepare-images.ts";
-import type { Pruned, PruneOptions } from "./images/prune-images.ts";
+import type { PreparedImage, Pruned, PruneOptions, StoredImage } from "./image-store.ts";
 
 export type SandboxSpec = {
   /** Labels that a reaper finds it by. */

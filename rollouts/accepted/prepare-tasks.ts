@@ -3,7 +3,7 @@ import type { AlidadeError } from "../../base/errors.ts";
 import type { Environment, Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/grader.ts";
 import { environmentsOf } from "../../graders/index.ts";
-import type { PreparedImage } from "../../sandboxes/images/prepare-images.ts";
+import type { PreparedImage } from "../../sandboxes/image-store.ts";
 import type { PrepareOptions, SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { isSome, noneLeft } from "../../tasks/none-left.ts";
 import { acceptedTasks, isTheUsers, namingTask, type OnTaskLeftOut } from "./accepted-tasks.ts";

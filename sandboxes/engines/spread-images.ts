@@ -1,9 +1,9 @@
 /** Brings the images of a run to all engines of a pool before the rollouts begin, so that each has the same content under a name. */
 import { messageOf } from "../../base/errors.ts";
 import { isNotFound } from "../docker/client.ts";
+import type { PreparedImage } from "../image-store.ts";
 import { environmentImage } from "../images/environment-image.ts";
 import { imageAt } from "../images/image-at.ts";
-import type { PreparedImage } from "../images/prepare-images.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import type { DockerEngine, DockerEngines } from "./docker-engines.ts";
 

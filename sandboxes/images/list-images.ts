@@ -1,27 +1,10 @@
 /** The images and volumes of an engine that Alidade made, pulled or used, with what keeps them. */
+
 import type Docker from "dockerode";
+import type { StoredImage } from "../image-store.ts";
 import { baseImage } from "./build/base-image.ts";
 import { type ImageUse, liveUse, usesOf } from "./image-uses.ts";
 import { listMounts } from "./list-mounts.ts";
-
-export type StoredImage = {
-  /** The engine's content id; a volume's name. */
-  id: string;
-  names: string[];
-  /** `base`, `built`: made by Alidade. `owned`: an image whose workdir was given to the agent. `snapshot`: a sandbox that was kept. `pulled`: by Alidade. `local`: was there, and a run used it. `mount`: no image but a volume with a folder of ours, on an engine that does not see this machine's. */
-  kind: "base" | "built" | "owned" | "snapshot" | "pulled" | "local" | "mount";
-  /** Layers that it shares with others included. */
-  bytes: number;
-  /** Milliseconds since 1970. */
-  created: number;
-  /** Milliseconds since 1970; null: no run is known to have used it. */
-  last_used: number | null;
-  runs: string[];
-  /** The first twenty of each run. */
-  tasks: string[];
-  /** What keeps it from being removed, in words; null: nothing does. */
-  in_use: string | null;
-};
 
 const kinds = ["base", "built", "owned", "snapshot"] as const;
 

@@ -1,8 +1,8 @@
 /** The volumes in which engines elsewhere have folders of ours, counted and pruned as images are. */
 import type Docker from "dockerode";
 import { labels } from "../docker/container.ts";
+import type { StoredImage } from "../image-store.ts";
 import { liveUse, mayBeElsewhere, usesOf } from "./image-uses.ts";
-import type { StoredImage } from "./list-images.ts";
 
 /** `kept`: names of volumes that containers have, with the reason in words. */
 export async function listMounts(docker: Docker, kept: Map<string, string>, signal: AbortSignal): Promise<StoredImage[]> {

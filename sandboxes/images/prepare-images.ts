@@ -1,18 +1,15 @@
 /** The images of a run, before its rollouts start: each once, a few at a time. */
+
 import type Docker from "dockerode";
-import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { asAlidadeError } from "../../base/errors.ts";
 import { Limiter } from "../../base/host/limiter.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import type { Environment } from "../../base/schema/task.ts";
+import type { PreparedImage } from "../image-store.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { environmentImage, readBuilds } from "./environment-image.ts";
 import { imageFacts } from "./image-facts.ts";
 import { noteUse } from "./image-uses.ts";
-
-/** One of these for each environment. */
-export type PreparedImage =
-  | { image: string; error: null; id: string; repo_digest: string | null; bytes: number }
-  | { image: null; error: AlidadeError };
 
 /** Builds share the engine's processors, and pulls its network: more at once only share them further. */
 const atOnce = 3;

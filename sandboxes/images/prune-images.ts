@@ -1,27 +1,12 @@
 /** Removes images and volumes that Alidade made or pulled, least recently used first, and never one that is in use. */
+
 import { createHash } from "node:crypto";
 import type Docker from "dockerode";
 import { messageOf } from "../../base/errors.ts";
+import type { Pruned, PruneOptions, StoredImage } from "../image-store.ts";
 import { imageAt } from "./image-at.ts";
 import { forgetUses, usesOf } from "./image-uses.ts";
-import { lastUse, listImages, type StoredImage } from "./list-images.ts";
-
-export type PruneOptions = {
-  /** Images that may stay. null: any number. */
-  keep: number | null;
-  /** Bytes on disk that they may have together, layers that they share counted once. null: any number. */
-  budget: number | null;
-  /** Only says what would go. */
-  dry_run: boolean;
-};
-
-export type Pruned = {
-  removed: StoredImage[];
-  failed: { image: StoredImage; message: string }[];
-  /** Bytes on disk of what is left. */
-  bytes_left: number;
-  images_left: number;
-};
+import { lastUse, listImages } from "./list-images.ts";
 
 export async function pruneImages(docker: Docker, { keep, budget, dry_run }: PruneOptions, signal: AbortSignal): Promise<Pruned> {
   const left = await listImages(docker, signal);

@@ -19,6 +19,12 @@ export type ServiceQuestion = {
   seconds?: number;
 };
 
+/** Who asks a service: `ask` gives the answer's JSON, `lines` its lines. */
+export type ServiceAsker = {
+  ask<Answer>(question: ServiceQuestion, signal?: AbortSignal): Promise<Answer>;
+  lines<Line>(question: ServiceQuestion, signal?: AbortSignal): AsyncGenerator<Line>;
+};
+
 /** Beside the time that it was given, a service begins its answer within this one, or is not well. */
 const answerMs = 60_000;
 /** Between two pieces of a body: a line may be a group of long trajectories that are read out of a bucket. */

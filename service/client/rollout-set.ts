@@ -9,7 +9,7 @@ import { placesOf, type ResultRow, type SetState } from "../ledger/index.ts";
 import type { SetStepFigures } from "../routes/figure-route.ts";
 import type { SetPassRates } from "../routes/pass-rate-route.ts";
 import type { LeftOutGroup } from "../routes/set-routes.ts";
-import type { ServiceClient } from "./service-client.ts";
+import type { ServiceAsker } from "./ask.ts";
 
 /** The name of a task of the service, or a whole task. */
 export type AskedTask = string | Record<string, unknown>;
@@ -88,10 +88,10 @@ export class RolloutSet {
   readonly key: string;
   /** With what it left out as it is by default. */
   readonly spec: SetState["spec"];
-  readonly #service: ServiceClient;
+  readonly #service: ServiceAsker;
   readonly #path: string;
 
-  constructor(service: ServiceClient, { set_id, key, spec }: Pick<SetState, "set_id" | "key" | "spec">) {
+  constructor(service: ServiceAsker, { set_id, key, spec }: Pick<SetState, "set_id" | "key" | "spec">) {
     this.#service = service;
     this.id = set_id;
     this.key = key;

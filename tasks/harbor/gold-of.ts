@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { GoldScript } from "../../base/schema/task.ts";
 import { folderBelow } from "../host-path.ts";
 import { expandEnv } from "./expand-env.ts";
-import type { FolderOrder } from "./to-verifier.ts";
+import type { FolderOrder } from "./folder-order.ts";
 
 /** Harbor's oracle: `solve.sh` of the first of these folders that has one, else there is none. */
 export async function goldOf({ folder, file, config, host }: FolderOrder, places: readonly string[]): Promise<GoldScript | undefined> {

@@ -11,11 +11,8 @@ import { taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { checkBuild } from "./check-build.ts";
 import type { ComposeParts } from "./compose/read-compose.ts";
+import type { FolderOrder, ImageSource, PlacedStep } from "./folder-order.ts";
 import type { EnvironmentConfig, HealthcheckConfig, StepConfig, TaskConfig } from "./task-config.ts";
-import type { FolderOrder, PlacedStep } from "./to-verifier.ts";
-
-/** A folder of the host with a Dockerfile, or an image by its name. */
-export type ImageSource = { image: string; build: null; stage: LastStage } | { image: null; build: string; stage: LastStage };
 
 type ImagePlace = {
   /** Where a Dockerfile may lie; null: there is no such folder. */

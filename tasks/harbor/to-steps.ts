@@ -4,11 +4,12 @@ import { join } from "node:path";
 import type { Environment, GraderSpec, TaskStep } from "../../base/schema/task.ts";
 import { exists, folderBelow } from "../host-path.ts";
 import { taskError } from "../task-error.ts";
+import type { FolderOrder, PlacedStep } from "./folder-order.ts";
 import { goldOf } from "./gold-of.ts";
 import { textOf, withoutCanary } from "./read-config.ts";
 import type { TaskConfig } from "./task-config.ts";
 import { agentNetwork, stepSeconds, toHealthcheck, userOf } from "./to-environment.ts";
-import { type FolderOrder, type PlacedStep, testNetwork, toVerifier } from "./to-verifier.ts";
+import { testNetwork, toVerifier } from "./to-verifier.ts";
 
 export function placedSteps({ steps }: TaskConfig): PlacedStep[] {
   return (steps ?? []).map((config, index) => ({ config, index }));

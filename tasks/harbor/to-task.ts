@@ -8,13 +8,14 @@ import { parseTask, taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { readCompose } from "./compose/read-compose.ts";
 import { expandEnv } from "./expand-env.ts";
+import type { FolderOrder } from "./folder-order.ts";
 import { goldOf } from "./gold-of.ts";
 import { configName, readConfig, textOf, withoutCanary } from "./read-config.ts";
 import { refuseFields } from "./refused-fields.ts";
 import type { TaskConfig } from "./task-config.ts";
 import { agentNetwork, imageSource, secondsOf, statedLimits, statesNetwork, stepSeconds, toEnvironment, userOf } from "./to-environment.ts";
 import { placedSteps, toSteps } from "./to-steps.ts";
-import { type FolderOrder, testNetwork, toVerifier } from "./to-verifier.ts";
+import { testNetwork, toVerifier } from "./to-verifier.ts";
 
 /** For the sandbox, beside what its healthcheck may take. */
 const initSeconds = 300;

@@ -5,23 +5,10 @@ import type { NetworkAccess } from "../../base/schema/network.ts";
 import type { HarborSpec } from "../../graders/harbor.ts";
 import { exists, folderBelow } from "../host-path.ts";
 import { taskError } from "../task-error.ts";
-import type { LoadOptions } from "../task-format.ts";
 import { expandEnv } from "./expand-env.ts";
-import type { EnvironmentConfig, StepConfig, TaskConfig, VerifierConfig } from "./task-config.ts";
-import { type ImageSource, imageSource, networkOf, statedLimits, toEnvironment, userOf } from "./to-environment.ts";
-
-/** What all that is made of one task folder shares. */
-export type FolderOrder = {
-  folder: string;
-  file: string;
-  config: TaskConfig;
-  source: ImageSource;
-  host: Readonly<Record<string, string>>;
-  unstated: NetworkAccess;
-  options: LoadOptions;
-};
-
-export type PlacedStep = { config: StepConfig; index: number };
+import type { FolderOrder, PlacedStep } from "./folder-order.ts";
+import type { EnvironmentConfig, VerifierConfig } from "./task-config.ts";
+import { imageSource, networkOf, statedLimits, toEnvironment, userOf } from "./to-environment.ts";
 
 /** A verifier's words, with where they stand: the step's own first, then the task's. */
 type WordPlace = { verifier: VerifierConfig; field: string; tests: string };

@@ -1,5 +1,6 @@
 /** The real harnesses as they are launched, but with their own retries and a short patience: what people run. */
-import type { HarnessContext, HarnessLaunch } from "../../harnesses/harness.ts";
+import type { HarnessLaunch } from "../../harnesses/harness.ts";
+import type { HarnessContext } from "../../harnesses/harness-context.ts";
 import { harnessNamed } from "../../harnesses/index.ts";
 
 export type Persistent = {

@@ -1,5 +1,5 @@
 /** Images as `alidade images` prints them: one a line, with sizes and ages for people. */
-import type { StoredImage } from "../../../sandboxes/images/list-images.ts";
+import type { StoredImage } from "../../../sandboxes/image-store.ts";
 import { table } from "../../../view/table.ts";
 
 export function tableOf(found: StoredImage[]): string {

@@ -11,8 +11,8 @@ import type { ChangesOptions } from "../../sandbox.ts";
 import { putArchive, readError } from "../container-files.ts";
 import { engineTraits } from "../engine-traits.ts";
 import { engineLayer } from "./engine-layer.ts";
-import { type Kind, planReads } from "./layer-paths.ts";
-import type { ArchiveRead, LayerSource } from "./layer-source.ts";
+import { planReads } from "./layer-paths.ts";
+import type { ArchiveRead, Kind, LayerSource } from "./layer-source.ts";
 import { overlayLayer } from "./overlay-layer.ts";
 
 export type LayerQuery = ChangesOptions & {

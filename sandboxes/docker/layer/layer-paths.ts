@@ -4,13 +4,8 @@ import { posix } from "node:path";
 import type Docker from "dockerode";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
-import type { LayerEntry } from "../../../base/files/layer.ts";
 import { readJson } from "../../../base/schema/read-json.ts";
-import type { ArchiveRead } from "./layer-source.ts";
-
-export type Kind = LayerEntry["kind"];
-/** What became of a path. */
-export type ChangedPath = [path: string, kind: Kind];
+import type { ArchiveRead, ChangedPath, Kind } from "./layer-source.ts";
 
 /** Two hundred thousand paths of the usual length. Paths are what an agent can make without bytes. */
 const mostListedBytes = 64 * 1024 * 1024;

@@ -1,7 +1,10 @@
 /** Where a container's layer is read from: the engine's API, or the folders of its overlay. Both say the same in the same order. */
 import type { LayerEntry } from "../../../base/files/layer.ts";
 import type { PathStat } from "../path-stat.ts";
-import type { ChangedPath } from "./layer-paths.ts";
+
+export type Kind = LayerEntry["kind"];
+/** What became of a path. */
+export type ChangedPath = [path: string, kind: Kind];
 
 /** One member of an archive. `type`: null for what no layer holds (sockets, pipes, devices). */
 export type ArchiveEntry = Omit<LayerEntry, "type" | "kind"> & { type: Exclude<LayerEntry["type"], "deleted"> | null };

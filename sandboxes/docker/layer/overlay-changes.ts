@@ -6,7 +6,7 @@
 import { type BigIntStats, closeSync, lstatSync, opendirSync, readdirSync } from "node:fs";
 import { posix } from "node:path";
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import type { Kind } from "./layer-paths.ts";
+import type { Kind } from "./layer-source.ts";
 import { type OverlayMounts, openFolder } from "./overlay-mounts.ts";
 
 /** `kind`: null for a file that is as in the image and lies in the layer under more than one name. */

@@ -1,0 +1,14 @@
+/** Where a harness runs and which URL it calls; all paths are those that its own process sees. */
+export type HarnessContext = {
+  instruction: string;
+  /** The proxy without a trailing slash and without `/v1`. */
+  baseUrl: string;
+  apiKey: string;
+  model: string;
+  home: string;
+  workdir: string;
+  /** Folder of the installed pack (pack.ts): `<pack>/bin/<harness>` starts it, `<pack>/node/bin/node` is its Node. */
+  pack: string;
+  /** Tokens that fit into the engine; null is unknown. */
+  contextWindow: number | null;
+};
