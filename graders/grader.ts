@@ -57,7 +57,7 @@ export type GradeContext = {
   part?(spec: GraderSpec): Promise<Verdict>;
   /** Grades one step's work by that step's tests. `grade` gives it where the task has steps. */
   step?(index: number): Promise<Verdict>;
-  /** Those that a task may name; the built-in ones where left out. */
+  /** Graders that a task may name. Default: the built-in ones. */
   graders?: readonly Grader[];
   signal: AbortSignal;
 };
@@ -75,19 +75,19 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   /** The `kind` of its specs. */
   readonly name: string;
   readonly title: string;
-  /** Stands in its verdicts: another one where the same work may earn another reward than before. */
+  /** Written into its verdicts. Change it where the same work may earn another reward than before. */
   readonly version?: string;
-  /** Reads a task's `grader`, and throws for what is wrong there; a zod schema is one. Absent: it is taken as it is. */
+  /** Reads a task's `grader` and throws for what is wrong in it; a zod schema does. Absent: the spec is taken as it is. */
   readonly spec?: { parse(value: unknown): Spec };
-  /** Fields of the spec that name a folder beside the task file; null there is none. The loader makes them absolute. */
+  /** Fields of the spec that name a folder beside the task file, or hold null for none. The loader makes them absolute. */
   readonly folders?: readonly string[];
-  /** Environments beside the task's own that it asks `fresh` for: their images are made before the run. */
+  /** Environments that it asks `fresh` for, beside the task's own. Their images are made before the run. */
   readonly environments?: (spec: Spec) => Environment[];
-  /** The texts that it wants to see in a work's output or in an answer, which no agent may find. */
+  /** Texts that it expects in a work's output or in an answer. No agent may find them beforehand. */
   readonly expected?: (spec: Spec) => ExpectedText[];
   /** Texts that it searches in a work's outputs. A work that prints everything contains them too. */
   readonly loose?: (spec: Spec) => LooseText[];
-  /** It is given a `sampler`. */
+  /** It asks models: `grade` gets a `sampler`. */
   readonly asksModels?: boolean;
   /** Where specs of other graders stand in its own. */
   readonly parts?: GraderParts<Spec>;

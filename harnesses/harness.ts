@@ -36,7 +36,7 @@ export type OwnFiles = {
 export interface Harness {
   readonly name: string;
   readonly title: string;
-  /** Names of the dialects that it speaks here: its rollouts' sandboxes are answered in no other. null: any. */
+  /** Names of the dialects that it speaks. The door of its sandboxes answers no other dialect. null: any. */
   readonly dialects: readonly string[] | null;
   /** npm packages of its pack, pinned. Empty: nothing to install (one's own command). */
   readonly packages: Readonly<Record<string, string>>;
@@ -47,22 +47,22 @@ export interface Harness {
   readonly own?: OwnFiles;
   /** Folders below the pack that no headless run needs: they are left out of it. */
   unneeded?(platform: PackPlatform): readonly string[];
-  /** The file below HOME that its pack hands to it as standard input. Absent: an empty one, for harnesses append it to the prompt. */
+  /** A file below HOME that it reads as standard input. Absent: the input is empty, because harnesses append it to the prompt. */
   readonly input?: string;
   /** The context window, in tokens, that it always assumes. */
   readonly fixedWindow?: number;
   /**
-   * Kinds of call beside its main agent's that it makes when `launch` runs it. Others that a request claims are not
-   * believed: they may be the words of an agent that would not be trained on them.
+   * Kinds of call that it makes when `launch` runs it, beside those of its main agent. A request that claims another kind is
+   * not believed: an agent may claim one so that it is not trained on the call.
    */
   readonly makes: readonly RequestClass[];
   /** Basenames of commands that are this harness, for `alidade record -- codex …`. */
   readonly commands: readonly string[];
-  /** What its configuration sets, for the page on harnesses; ours are configured by it (settings.ts). Absent: it is not told. */
+  /** What its configuration sets (settings.ts). The page on harnesses lists it. Absent: unknown. */
   readonly settings?: readonly Setting[];
-  /** How it is run headless on an instruction. */
+  /** Returns how it runs headless on an instruction. */
   launch(context: HarnessContext): HarnessLaunch;
-  /** How a person's own command line of it is pointed at us: variables and files for a temporary HOME. */
+  /** Returns the variables and the files of a temporary HOME that point a person's own command line at the proxy. */
   configure(context: SettingContext): Omit<HarnessLaunch, "argv">;
   /** Reads the outcome where the exit code lies (Pi's JSON mode always exits 0). */
   end(result: { exit_code: number | null; stdout: string; stderr: string }): HarnessEnd;

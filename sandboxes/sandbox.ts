@@ -1,4 +1,4 @@
-/** A place to run untrusted commands in, leased as a scope: `await using sandbox = await backend.create(spec, signal)`. */
+/** A sandbox runs untrusted commands. It is leased as a scope: `await using sandbox = await backend.create(spec, signal)`. */
 import type { Duplex } from "node:stream";
 import type { TreeFile } from "../base/files/file-tree.ts";
 import type { LayerEntry } from "../base/files/layer.ts";
@@ -8,17 +8,23 @@ import type { Environment, Limits } from "../base/schema/task.ts";
 import type { PreparedImage, Pruned, PruneOptions, StoredImage } from "./image-store.ts";
 
 export type SandboxSpec = {
-  /** Labels that a reaper finds it by. */
+  /** A reaper finds the sandbox by these two labels. */
   run_id: string;
   owner: string;
   /** null: Alidade's base image. The process backend ignores it. */
   image: string | null;
-  /** Instead of `image`. Its context is a folder of the host. */
+  /** Is built, and used instead of `image`. Its `context` is a folder of the host. */
   build?: Environment["build"];
-  /** Instead of both: the id of a snapshot of a sandbox with the same workdir and user. The image's own start runs again. */
+  /**
+   * Id of a snapshot, used instead of `image` and `build`. It was taken of a sandbox with the same `workdir` and `user`.
+   * The image's own start runs again.
+   */
   snapshot?: string;
   workdir: string;
-  /** Path inside -> folder on the host, mounted read-only (harness packs, dependencies). Host paths come from us, never from a task file. */
+  /**
+   * Maps a path inside to a folder of the host, which is mounted read-only (harness packs, dependencies). We choose the
+   * host's folders; a task file never does.
+   */
   mounts: Record<string, string>;
   env: Record<string, string>;
   limits: Limits;
@@ -28,11 +34,11 @@ export type SandboxSpec = {
   writable?: Environment["writable"];
   /** Default: the image's own. */
   healthcheck?: Environment["healthcheck"];
-  /** Whether processes may watch files; default: no. The process backend does not hold to it. */
+  /** Whether processes may watch files. Default: false. The process backend does not enforce it. */
   inotify?: boolean;
   /** `linux/amd64`; default: the image's. */
   platform?: string | null;
-  /** Containers beside it. They begin anew for each sandbox, one from a snapshot too. */
+  /** Containers that run beside the sandbox. They start anew for each sandbox, also for one from a snapshot. */
   services?: Environment["services"];
 };
 
@@ -41,22 +47,22 @@ export type ExecOptions = {
   cwd?: string;
   env?: Record<string, string>;
   /**
-   * Default: the sandbox's own user. `judge` and `work` are two others, who own nothing and can neither signal nor trace
-   * each other: tests, and the work that they test. The process sandbox has one user for all.
+   * Default: the sandbox's own user. `judge` runs tests, and `work` runs what they test. These two own nothing, and
+   * neither can signal or trace the other. The process sandbox runs everything as one user.
    */
   user?: "agent" | "root" | "judge" | "work";
   /**
-   * `outside`: folders of PATH that lie in the workdir are left out, so that no file of a work runs in the place of a
-   * program. Default: all of PATH. The process sandbox does not hold to it.
+   * `outside` leaves out the folders of PATH that lie in the workdir, so that no file of a work replaces a program.
+   * Default: all of PATH. The process sandbox does not enforce it.
    */
   programs?: "outside";
-  /** Killed with its whole process tree after this. */
+  /** Kills the command and its whole process tree after this time. */
   timeout_ms?: number;
-  /** The same when this fires: for a clock that stands still at times. */
+  /** Kills it likewise when this fires. Serves a clock that pauses. */
   deadline?: AbortSignal;
-  /** Bytes kept of stdout and stderr each; the rest is counted and dropped. */
+  /** Keeps at most this many bytes of stdout, and of stderr. Counts the rest and drops it. */
   max_output_bytes?: number;
-  /** Which part of each is kept when it is more than that. Default: the start. */
+  /** Which part of a longer output is kept. Default: `start`. */
   keep_output?: "start" | "end";
   stdin?: string;
   signal?: AbortSignal;
@@ -68,7 +74,7 @@ export type ExecResult = {
   stderr: string;
   timed_out: boolean;
   out_of_memory: boolean;
-  /** Bytes that were dropped over max_output_bytes. */
+  /** Bytes that were dropped because of `max_output_bytes`. */
   dropped_bytes: number;
   duration_ms: number;
 };
@@ -76,36 +82,36 @@ export type ExecResult = {
 /** A container beside a sandbox. `image`: as the task names it; `image_digest`: the engine's content id. */
 export type ServiceFacts = { name: string; image: string; image_digest: string };
 
-/** What goes into the rollout's record about where it ran. */
+/** Where a rollout ran. This goes into its record. */
 export type SandboxFacts = {
   backend: string;
-  /** `shared`: a container that grades and was the agent's. */
+  /** `shared`: the agent's own container, in which the work is graded too. */
   isolation: "container" | "shared" | "none";
   /** As the task names it; `alidade/built:…` for one that was built for it. */
   image: string | null;
   /** The engine's content id (`sha256:…`). */
   image_digest: string | null;
-  /** `name@sha256:…`, by which a registry knows the image; null where it came from none. */
+  /** A registry knows the image by this name (`name@sha256:…`). null: the image came from no registry. */
   image_repo_digest: string | null;
   /** `name version` of the packages in the image; null where they are unknown. */
   packages: string[] | null;
   user: "agent" | "root";
-  /** Where the agent can write beside HOME and the temporary folders: as far as its user may, all of the root or the workdir alone. */
+  /** Where the agent's user can write, beside HOME and the temporary folders: anywhere (`root`) or in the workdir alone. */
   writable: "root" | "workdir";
   /**
-   * What holds it to `disk_mb`. `overlay`: its layer lies on a file system of that size. `watchdog`: its layer is measured
-   * every few seconds, and one that is larger ends it. `none`: nothing.
+   * What enforces `disk_mb`. `overlay`: the layer lies on a file system of that size. `watchdog`: the layer is measured every
+   * few seconds, and the sandbox ends when it is larger. `none`: nothing does.
    */
   disk_limit: "overlay" | "watchdog" | "none";
-  /** Which system calls it has. `own`: those of Alidade's profile; `engine`: those of the engine's (older records); `none`: all. */
+  /** Which profile limits the system calls. `own`: Alidade's. `engine`: the engine's (older records). `none`: no profile. */
   seccomp: "own" | "engine" | "none";
-  /** The address of the engine that it is at, where the operator lists some; null: the one of this machine, or none. */
+  /** Address of the container engine, where the operator lists several. null: this machine's engine, or none. */
   engine: string | null;
-  /** Left out: the task has none. */
+  /** Absent: the task has none. */
   services?: ServiceFacts[];
 };
 
-/** A sandbox that no engine makes has no image, and nothing holds its disk or its system calls. */
+/** Facts of a sandbox that no container engine makes: it has no image, and nothing limits its disk or its system calls. */
 export const factsWithoutEngine = {
   image: null,
   image_digest: null,
@@ -121,102 +127,102 @@ export const factsWithoutEngine = {
 /** How changes are read. */
 export type ChangesOptions = Omit<LayerRules, "disk"> & { signal?: AbortSignal };
 
-/** The sandbox's one way out: connections to `url` inside it arrive at `onConnection`, already known as this sandbox's. */
+/** The sandbox's one way out. A connection to `url` inside arrives at `onConnection`, and is known to come from this sandbox. */
 export interface Door extends AsyncDisposable {
   /** As seen from inside, without a trailing slash: `http://127.0.0.1:4000` in Docker. */
   readonly url: string;
 }
 
 /**
- * What is done with a frozen sandbox: `reads` alone, and then it goes, so that processes may also stop for good where they
- * stand; or `commands` too.
+ * What follows a freeze. `reads`: files are read, and the sandbox is removed, so its processes may also be stopped without
+ * being ended. `commands`: commands run in it too.
  */
 export type AfterFreeze = "reads" | "commands";
 
 export interface Sandbox extends AsyncDisposable {
   readonly id: string;
   readonly facts: SandboxFacts;
-  /** Names of hosts that commands reach without a network: those of its services. */
+  /** Names of its services, which commands reach without a network. */
   readonly hostNames?: readonly string[];
   /**
-   * Absolute path, as the sandbox's own commands see it, of a place inside: in Docker the path itself, in the process
-   * sandbox its stand-in in a temporary folder. Mounts, the workdir and `/home/agent` can be asked for.
+   * The absolute path by which the sandbox's commands find a place inside. Docker returns the path itself. The process
+   * sandbox returns a path in a temporary folder. Ask for mounts, the workdir or `/home/agent`.
    */
   path(inside: string): string;
   exec(argv: string[], options?: ExecOptions): Promise<ExecResult>;
   /** Writes files below a folder inside (default: the workdir), owned by the sandbox's user. */
   writeFiles(files: TreeFile[], folder?: string): Promise<void>;
   /**
-   * What differs below absolute paths (`/`: everywhere) from what the sandbox was made from, read from outside and bounded,
-   * also links, folders, modes and deletions. Nothing of the agent's is executed. Ask for it after `freeze` (or `of: "setup"`,
-   * while nothing inside goes on), and read each file's content before the next entry. What stands in `known` is told also
-   * where it is as it was then, or again as in what the sandbox was made from, and as deleted where it is gone.
+   * Yields what differs below absolute paths (`/`: everywhere) from what the sandbox was made from: files, links, folders,
+   * modes and deletions. It is read from outside, is bounded, and executes nothing of the agent's. Call it after `freeze`
+   * (with `of: "setup"`: while nothing inside runs). Read each file's content before you take the next entry. A path in
+   * `known` is yielded also where it did not change since, or changed back; where it is gone, it is yielded as deleted.
    */
   changes(paths: string[], options?: ChangesOptions): AsyncIterable<LayerEntry>;
-  /** Puts a layer's entries at their paths, in place of what stands there. Deletions are not applied. */
+  /** Writes a layer's entries to their paths and replaces what is there. It does not apply deletions. */
   putEntries(entries: AsyncIterable<LayerEntry>): Promise<void>;
-  /** Regular files below a folder inside, read from outside and bounded: nothing of the agent's is executed. */
+  /** Returns regular files below a folder inside. They are read from outside, within bounds; nothing of the agent's is executed. */
   readFiles(folder: string, bounds?: { max_files?: number; max_bytes?: number; exclude?: string[] }): Promise<TreeFile[]>;
-  /** `port` inside, so that a sandbox has several; default: 4000. A backend that takes another one says it in the door's URL. */
+  /** Opens a door at `port` inside; default: 4000. A sandbox may have several. A backend that takes another port says it in `url`. */
   openDoor(onConnection: (socket: Duplex) => void, port?: number): Promise<Door>;
-  /** Ends every process inside but keeps the files: nothing of the agent runs while its work is taken out. */
+  /** Ends every process inside and keeps the files, so that nothing of the agent runs while its work is read. */
   freeze(next?: AfterFreeze): Promise<void>;
   /**
-   * Whether a new one of the same specification would be the same now: it lives, and its image is still the one of that name.
-   * Asked before one that was made ahead is handed out. Never rejects; left out where nothing can have changed.
+   * Whether this sandbox equals one that would be made now: it lives, and its image still has that name. Asked before a
+   * sandbox that was made ahead is handed out. Never rejects. Absent where nothing can have changed.
    */
   isAsNew?(): Promise<boolean>;
-  /** Stops all processes inside where they stand, until `resume`; no command runs meanwhile. */
+  /** Suspends all processes inside until `resume`. No command runs meanwhile. */
   pause?(): Promise<void>;
-  /** Nothing where none stands still. */
+  /** Continues them. Does nothing where none is suspended. */
   resume?(): Promise<void>;
   /**
-   * Keeps its files as they are, HOME and temporary folders too, and returns an id for `SandboxSpec.snapshot`. It goes on
-   * afterwards. Processes are not kept. This and the two above are there where `capabilities.snapshot` is true.
+   * Stores all files, those of HOME and of the temporary folders too, and returns an id for `SandboxSpec.snapshot`. It
+   * stores no processes. The sandbox runs on. Present, with the two above, where `capabilities.snapshot` is true.
    */
   snapshot?(signal: AbortSignal): Promise<string>;
 }
 
-/** MiB of memory and of disk; null where unknown. A sandbox disk in memory counts as memory. */
+/** MiB of memory and of disk. null: unknown. A sandbox's disk that lies in memory counts as memory. */
 export type Room = { memory_mb: number | null; disk_mb: number | null };
 
-/** What a backend can do. A task that needs more is refused before the run. */
+/** What a backend can do. A task that needs more is refused before the run starts. */
 export type Capabilities = {
   /** none: a command has the rights of Alidade's user. */
   readonly isolation: "container" | "none";
-  /** What a sandbox reaches beside its door: nothing, or all that this machine reaches. */
+  /** What a sandbox reaches beside its door. `none`: nothing. `host`: all that this machine reaches. */
   readonly network: "none" | "host";
   /** Sandboxes are made from images. */
   readonly images: boolean;
-  /** Its sandboxes may be on another machine. */
+  /** Its sandboxes may run on another machine. */
   readonly remote: boolean;
   /** Users that a task may ask for. */
   readonly users: readonly Environment["user"][];
-  /** A sandbox can be kept as it is and started from there again. */
+  /** A sandbox's files can be stored, and a new sandbox made from them. */
   readonly snapshot: boolean;
-  /** Services can run beside a sandbox. Left out: no. */
+  /** Services can run beside a sandbox. Absent: they cannot. */
   readonly services?: boolean;
 };
 
 export type PrepareOptions = {
   signal: AbortSignal;
-  /** Gets one short sentence at a time, for people. */
+  /** Receives one short sentence at a time, for people. */
   progress?: (line: string) => void;
-  /** Asked before something is pulled or built. Rejects with `store_full` where the disk has too little space, which then ends it all. */
+  /** Called before each pull or build. Rejects with `store_full` where the disk has too little space; then the preparation ends. */
   space?: (signal: AbortSignal) => Promise<void>;
-  /** For whom: kept beside the images. `tasks`: the task of each environment. */
+  /** Who uses the images; stored beside them. `tasks` holds the task of each environment. */
   user?: { run_id: string; tasks: string[] };
 };
 
-/** What sandboxes are made from, where a backend keeps it. */
+/** The images that a backend makes sandboxes from. */
 export interface ImageStore {
-  /** For each environment its image, or what it failed with. Throws `task_invalid` for an environment that cannot be. */
+  /** Returns for each environment its image or its error. Throws `task_invalid` for an environment that no image can serve. */
   prepare(environments: Environment[], options: PrepareOptions): Promise<PreparedImage[]>;
   /** Last used first. */
   list(signal: AbortSignal): Promise<StoredImage[]>;
-  /** Least recently used first, and nothing that is in use. */
+  /** Removes the least recently used first, and none that is in use. */
   prune(options: PruneOptions, signal: AbortSignal): Promise<Pruned>;
-  /** What an image says beside its files: the commands that made it, its variables and labels. Left out: it is not known. */
+  /** Returns the texts of an image beside its files: the commands that built it, its variables and labels. Absent: they are unknown. */
   words?(image: string, signal: AbortSignal): Promise<string[]>;
 }
 
@@ -224,18 +230,18 @@ export interface SandboxBackend {
   readonly name: string;
   readonly title: string;
   readonly capabilities: Capabilities;
-  /** null: ready. Otherwise a sentence that says why not and what would help. */
+  /** Returns null when the backend is ready; else a sentence that says why it is not, and what helps. */
   unavailable(signal: AbortSignal): Promise<string | null>;
-  /** Makes once what sandboxes of these environments start from, such as the base image. Throws `sandbox_unavailable`. */
+  /** Makes once what sandboxes of these environments need, such as the base image. Throws `sandbox_unavailable`. */
   prepare(environments: Environment[], options: PrepareOptions): Promise<void>;
-  /** What a sandbox with these limits may take of the machine at most, with the services beside it. */
+  /** Returns the most that a sandbox with these limits may take of the machine, its services included. */
   takes(limits: Limits, services?: Environment["services"]): Room;
-  /** What the machine has for all sandboxes together. */
+  /** Returns what the machine has for all sandboxes together. */
   room(signal: AbortSignal): Promise<Room>;
   create(spec: SandboxSpec, signal: AbortSignal): Promise<Sandbox>;
   readonly images?: ImageStore;
-  /** Throws `not_found` for one that is not there. */
+  /** Throws `not_found` where there is no such snapshot. */
   removeSnapshot?(id: string, signal: AbortSignal): Promise<void>;
-  /** Removes what dead processes left behind, as far as it can. */
+  /** Removes what dead processes left behind, as far as it is able to. */
   reap(options: ReapOptions, signal: AbortSignal): Promise<Reaped>;
 }
