@@ -4,8 +4,8 @@
  * assertion and no framework, and what it returns is compared here.
  */
 import assert from "node:assert";
-import { writeSync } from "node:fs";
-import { join, sep } from "node:path";
+import { statSync, writeSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
 import { type Elsewhere, loadFromMemory, type MemoryFiles } from "./memory-files.ts";
 import { Peer } from "./peer.ts";
 import type { HeldKind } from "./values.ts";
@@ -43,7 +43,10 @@ export function loadApart(memory: MemoryFiles, socket: string, changed: string[]
   const modules = new Map<string, Module>();
   Object.defineProperty(globalThis, registryKey, { value: modules });
   const elsewhere: Elsewhere = (path, how) => {
-    if (!path.startsWith(workdir + sep)) return null;
+    if (!path.startsWith(workdir + sep)) {
+      if (mayBeMade(path, workdir)) endUnfinished(`the tests load ${path}, which the work may write while it runs`);
+      return null;
+    }
     const isDependency = path.slice(workdir.length).split(sep).includes("node_modules");
     if (isDependency && works.has(path)) throw new Error(`the work changed ${path}, which the tests load as their own dependency`);
     if (isDependency || path.endsWith(".json")) return null;
@@ -53,6 +56,17 @@ export function loadApart(memory: MemoryFiles, socket: string, changed: string[]
     return module.commonjs ? asCommonjs(key) : asModule(key, module.names);
   };
   loadFromMemory(memory, elsewhere);
+}
+
+/** All users may write. */
+const worldWritable = 0o002;
+
+/** Links of a work lead out of the workdir: to what its process makes in folders for all, and to what the kernel says of it. */
+function mayBeMade(path: string, workdir: string): boolean {
+  if (path.startsWith("/proc/")) return true;
+  for (let at = path; !(workdir + sep).startsWith(at === sep ? sep : at + sep); at = dirname(at))
+    if ((statSync(at).mode & worldWritable) !== 0) return true;
+  return false;
 }
 
 const registry = (key: string): string => `globalThis[Symbol.for("alidade.apart")].get(${JSON.stringify(key)})`;

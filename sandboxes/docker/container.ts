@@ -57,6 +57,9 @@ export function commandEnv(spec: Pick<SandboxSpec, "env">, path: string): Record
  */
 export const guardId = 65533;
 
+/** Users and groups of ours. Root can become none of them, and give its files to each. */
+export const graderIds: ReadonlySet<number> = new Set([doorId, workId, judgeId, guardId]);
+
 /**
  * What root needs where it may change the image's files: package managers give files away, write where others do, and fetch
  * as another user. Without CHOWN, FOWNER, SETUID or SETGID apt or dpkg fail, without DAC_OVERRIDE apt reads no list, and

@@ -153,9 +153,18 @@ found = {
 os.write(1, ("FOUND " + json.dumps(found) + "\\n").encode())
 `;
 
-type Graded = { parser: "pytest" | "unittest"; tests: TreeFile[]; names: string[]; work: TreeFile[]; apart?: boolean };
+type Graded = {
+  parser: "pytest" | "unittest";
+  tests: TreeFile[];
+  names: string[];
+  work: TreeFile[];
+  apart?: boolean;
+  /** PYTHONPATH of the task. */
+  path?: string;
+  more?: Parameters<typeof keptWork>[3];
+};
 
-async function graded({ parser, tests, names, work, apart = true }: Graded, signal: AbortSignal) {
+async function graded({ parser, tests, names, work, apart = true, path, more }: Graded, signal: AbortSignal) {
   const base = [file("calc.py", wrong)];
   // As in many images with a virtual environment: the work may bring programs of these names.
   const PATH = `${apart ? "/work/bin:" : ""}/usr/local/bin:/usr/bin:/bin`;
@@ -164,7 +173,7 @@ async function graded({ parser, tests, names, work, apart = true }: Graded, sign
     instruction: "i",
     environment: {
       files: await folderOf(base),
-      env: { PATH, ...(parser === "pytest" && { PYTHONPATH: "/opt/pytest" }) },
+      env: { PATH, ...(parser === "pytest" && { PYTHONPATH: "/opt/pytest" }), ...(path && { PYTHONPATH: path }) },
       ...(parser === "pytest" && { mounts: { "/opt/pytest": pytestModules() } }),
     },
     grader: {
@@ -179,7 +188,7 @@ async function graded({ parser, tests, names, work, apart = true }: Graded, sign
   });
   const context = { task, signal };
   const owner = { run_id: "run-test-python", owner: await currentOwner() };
-  const kept = await keptWork(base, overlay(base, work), task.environment.workdir);
+  const kept = await keptWork(base, overlay(base, work), task.environment.workdir, more);
   return grade({ ...context, work: kept, fresh: freshSandbox(context, docker, owner) });
 }
 
@@ -374,4 +383,23 @@ class Known(unittest.TestCase):
   ]);
   const says = "import unittest\nunittest.TestCase.__unittest_expecting_failure__ = True\n";
   assert.ok((await failed(says)).some(([name, outcome]) => name === "test_adds" && outcome === "failed"));
+});
+
+test("a folder of modules that the work made a link to a folder for all is looked into by the work's process alone", {
+  timeout: 120_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const makes = `open("/tmp/two.py", "w").write("import os\\nos.write(2, b'RAN AS %d' % os.getuid())\\ntwo = 2\\n")\n`;
+  const verdict = await graded(
+    {
+      parser: "unittest",
+      tests: [unittestOf(["two"]), bodies("def two(is_equal):\n    import calc, two\n    is_equal(two.two, 2)\n")],
+      names: unittestNames(["two"]),
+      work: [file("calc.py", makes)],
+      path: "/work/lib",
+      more: [{ path: "/work/lib", type: "link", mode: 0o777, target: "/tmp" }],
+    },
+    t.signal,
+  );
+  assert.match(String(verdict.evidence.output_tail), /RAN AS 65531$/, JSON.stringify(verdict));
 });

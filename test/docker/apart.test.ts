@@ -3,6 +3,7 @@
  * shares the machine with what they reach for.
  */
 import assert from "node:assert/strict";
+import { Readable } from "node:stream";
 import { before, test } from "node:test";
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import { overlay } from "../../base/files/file-tree.ts";
@@ -26,8 +27,8 @@ before(async () => {
 const file = (path: string, text: string): TreeFile => ({ path, content: Buffer.from(text), mode: 0o644 });
 
 /** The verdict on a work whose source is `text`. */
-async function gradeSource(text: string, signal: AbortSignal, graded: Task = task) {
-  const work = await keptWork(base, overlay(base, [file(source, text)]), task.environment.workdir);
+async function gradeSource(text: string, signal: AbortSignal, graded: Task = task, more: Parameters<typeof keptWork>[3] = []) {
+  const work = await keptWork(base, overlay(base, [file(source, text)]), task.environment.workdir, more);
   const context = { task: graded, signal };
   const owner = { run_id: "run-test-apart", owner: await currentOwner() };
   return grade({ ...context, work, fresh: freshSandbox(context, docker, owner) });
@@ -123,4 +124,54 @@ test("a work that swallows the failure of a test's function and answers again ha
   const failed = ["failed", "absent"].map((outcome, at) => ({ name: ["calls back", "calls back later"][at], outcome }));
   assert.deepEqual([verdict.reward, verdict.evidence.failed], [0, failed], JSON.stringify(verdict));
   assert.match(String(verdict.evidence.output_tail), /an assertion failed in a function that the work called later/);
+});
+
+/** As root in a sandbox gives its folders to whom it likes. */
+const writesInItsFolders = `
+const fs = process.getBuiltinModule("node:fs");
+const does = (path) => { try { fs.writeFileSync(path, "//"); return "done"; } catch (error) { return error.code; } };
+fs.writeSync(1, "FOUND " + JSON.stringify(["test/new.js", "src/new.js", "new.js", "src/given.js"].map(does)) + "\\n");
+`;
+
+test("folders and files that a work gave to the graders' own users are no place where its process writes", {
+  timeout: 120_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const { workdir } = task.environment;
+  const owners = [65_530, 65_531, 65_532, 65_533].map((id) => ({ uid: id, gid: id }));
+  const given = ["", "/src", "/test"].map((path) => ({
+    path: workdir + path,
+    type: "folder" as const,
+    mode: 0o775,
+    owner: owners[1] ?? null,
+  }));
+  const files = owners.map((owner) => ({
+    path: `${workdir}/src/given${owner.uid === 65_531 ? "" : owner.uid}.js`,
+    type: "file" as const,
+    mode: 0o664,
+    owner,
+    content: Readable.from([]),
+  }));
+  const verdict = await gradeSource(written + writesInItsFolders, t.signal, task, [...given, ...files]);
+  const found = /FOUND (.*)/.exec(String(verdict.evidence.output_tail))?.[1];
+  assert.deepEqual(JSON.parse(found ?? "null"), ["EACCES", "EACCES", "EACCES", "EACCES"], JSON.stringify(verdict));
+});
+
+const twoFiles = `import assert from "node:assert/strict";
+import { test } from "node:test";
+import "../src/parse-duration.js";
+const { two } = await import("../src/two.cjs");
+test("two", () => assert.equal(two, 2));
+`;
+const whoRuns = 'process.getBuiltinModule("node:fs").writeSync(2, "RAN AS " + process.getuid() + "\\n"); exports.two = 2;';
+
+test("a link of the work to what it makes while it runs is not loaded by the tests' process", { timeout: 120_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const tests = await folderOf([file("test/parse-duration.test.js", twoFiles)]);
+  const grader = { ...task.grader, tests, fail_to_pass: ["two"], pass_to_pass: [] } as Task["grader"];
+  const makes = `${written}\nprocess.getBuiltinModule("node:fs").writeFileSync("/tmp/two.cjs", ${JSON.stringify(whoRuns)});\n`;
+  const link = { path: `${task.environment.workdir}/src/two.cjs`, type: "link" as const, mode: 0o777, target: "/tmp/two.cjs" };
+  const verdict = await gradeSource(makes, t.signal, { ...task, grader }, [link]);
+  assert.doesNotMatch(String(verdict.evidence.output_tail), /RAN AS 65532/, JSON.stringify(verdict));
+  assert.deepEqual([verdict.reward, verdict.tier], [0, "T2"], JSON.stringify(verdict));
 });

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TreeFile } from "../../base/files/file-tree.ts";
-import { changesBetween, keepLayer, type WorkLayer } from "../../base/files/layer.ts";
+import { changesBetween, keepLayer, type LayerEntry, type WorkLayer } from "../../base/files/layer.ts";
 
 let folder: string | undefined;
 
@@ -14,9 +14,16 @@ function ownFolder(): string {
 }
 process.on("exit", () => folder && rmSync(folder, { recursive: true }));
 
-/** The work that makes `files` of `base` in a workdir. */
-export async function keptWork(base: TreeFile[], files: TreeFile[], workdir = "/work"): Promise<WorkLayer> {
-  return keepLayer(changesBetween(base, files, workdir), ownFolder());
+/** The work that makes `files` of `base` in a workdir. `more`: what no file of a tree says, such as links and owners. */
+export async function keptWork(base: TreeFile[], files: TreeFile[], workdir = "/work", more: Odd[] = []): Promise<WorkLayer> {
+  return keepLayer(withMore(changesBetween(base, files, workdir), more), ownFolder());
+}
+
+type Odd = Pick<LayerEntry, "path" | "type" | "mode"> & Partial<LayerEntry>;
+
+async function* withMore(entries: AsyncIterable<LayerEntry>, more: Odd[]): AsyncGenerator<LayerEntry> {
+  yield* entries;
+  for (const one of more) yield { kind: "added", owner: null, mtime: new Date(0), size: 0, target: null, content: null, ...one };
 }
 
 /** A folder with these files, as a task names one. */
