@@ -45,6 +45,7 @@ const asks: Record<string, [Kind, (owned: Owned) => Asked]> = {
   "GET /sets/:id/results as events": ["hidden", ({ set }) => ({ path: `/sets/${set}/results?limit=1`, headers: events })],
   "GET /sets/:id/rollouts/:rollout": ["hidden", ({ set, rollout }) => ({ path: `/sets/${set}/rollouts/${rollout}?payload=record` })],
   "GET /sets/:id/figures": ["hidden", ({ set }) => ({ path: `/sets/${set}/figures` })],
+  "GET /sets/:id/pass-rates": ["hidden", ({ set }) => ({ path: `/sets/${set}/pass-rates` })],
   "POST /sets/:id/drift": ["hidden", ({ set, rollout }) => ({ path: `/sets/${set}/drift`, body: { ...told, rollout_id: rollout } })],
   "GET /metrics": ["own", () => ({ path: "/metrics" })],
   "PUT /consumers/:name": ["hidden", ({ set, cursor }) => ({ path: "/consumers/trainer", body: { set, cursor, step: 1 } })],

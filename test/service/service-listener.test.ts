@@ -52,6 +52,7 @@ const mayOpen = {
   "GET /sets/:id/rollouts/:rollout": "read",
   "GET /tasks": "submit",
   "GET /sets/:id/figures": "read",
+  "GET /sets/:id/pass-rates": "read",
   "GET /sets/:id/results": "read",
   "GET /metrics": "read",
   "PUT /blobs/:set/:rollout/:name": "node",
@@ -104,7 +105,7 @@ test("what is wrong with a request is named by its field, and nothing of it is t
 test("results come by cursor, with the rows of a format, and a request that waits is answered by the next one", async (t) => {
   const { call, ledger, blobs, lease } = await serviceAt(t);
   const set = (await call("PUT", "/sets/a", { samples: 2 })).body.set_id;
-  assert.deepEqual((await call("POST", `/sets/${set}/groups`, serviceGroups("g", "h"))).body, { groups: 2, rollouts: 4 });
+  assert.deepEqual((await call("POST", `/sets/${set}/groups`, serviceGroups("g", "h"))).body, { groups: 2, rollouts: 4, left_out: [] });
   const at = `/sets/${set}/results`;
   assert.deepEqual((await call("GET", at)).body, [""]);
   const waiting = call("GET", `${at}?wait=30&payload=rows`);
