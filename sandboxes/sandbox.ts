@@ -28,7 +28,7 @@ export type SandboxSpec = {
   mounts: Record<string, string>;
   env: Record<string, string>;
   limits: Limits;
-  /** Default: `agent`, an unprivileged user. Where all is writable, `root` has what package managers need, and else no capability. */
+  /** Default: `agent`, an unprivileged user. `root` has the capabilities of package managers if `writable` is `root`, else none. */
   user?: Environment["user"];
   /** Default: `workdir`. */
   writable?: Environment["writable"];
@@ -156,7 +156,7 @@ export interface Sandbox extends AsyncDisposable {
    * Yields what differs below absolute paths (`/`: everywhere) from what the sandbox was made from: files, links, folders,
    * modes and deletions. It is read from outside, is bounded, and executes nothing of the agent's. Call it after `freeze`
    * (with `of: "setup"`: while nothing inside runs). Read each file's content before you take the next entry. A path in
-   * `known` is yielded also where it did not change since, or changed back; where it is gone, it is yielded as deleted.
+   * `known` is always yielded, also if it did not change; if it is gone, it is yielded as deleted.
    */
   changes(paths: string[], options?: ChangesOptions): AsyncIterable<LayerEntry>;
   /** Writes a layer's entries to their paths and replaces what is there. It does not apply deletions. */

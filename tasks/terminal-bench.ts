@@ -1,6 +1,6 @@
 /**
  * Terminal-Bench 1: a folder with `task.yaml`, `docker-compose.yaml`, `run-tests.sh` and `tests/`, or a folder of such folders.
- * They run unmodified; what of them cannot be had is refused by its field.
+ * They run unmodified. A task that needs what we cannot give is refused, with the field.
  */
 import { stat } from "node:fs/promises";
 import type { Task } from "../base/schema/task.ts";

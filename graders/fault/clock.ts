@@ -1,6 +1,6 @@
 /**
- * How long what grades has run, and for how long it may: a grader with a limit puts it into its evidence. By the clocks of
- * the task's own files the end of a work's time is told from that of a slow machine.
+ * How long a grading ran, and how long it may run. A grader with a limit puts this clock into its evidence. If a work ran out
+ * of time, the clocks of the task's own files show whether the work was slow, or the machine.
  */
 import { z } from "zod";
 import type { Verdict } from "../../base/schema/rollout.ts";
@@ -9,22 +9,22 @@ import type { Limits } from "../../base/schema/task.ts";
 export const Clock = z.strictObject({ took_ms: z.number().nonnegative(), limit_ms: z.number().positive() });
 export type Clock = z.infer<typeof Clock>;
 
-/** The clock of a command that has all of a task's time for grading. */
+/** Returns the clock of a command that may take all of `grade_seconds`. */
 export function commandClock({ duration_ms }: { duration_ms: number }, { grade_seconds }: Pick<Limits, "grade_seconds">): Clock {
   return { took_ms: duration_ms, limit_ms: grade_seconds * 1_000 };
 }
 
-/** Beyond a command's own limit: starting and filling a sandbox. After that the backend hangs, not the tests. */
+/** Time to start and fill a sandbox, beyond the limit of the command itself. If this too is over, the backend hangs, not the tests. */
 const aroundSeconds = 120;
 
-/** Seconds that a whole grading may take. */
+/** Returns the seconds that a whole grading may take. */
 export function wholeSeconds({ grade_seconds }: Pick<Limits, "grade_seconds">): number {
   return grade_seconds + aroundSeconds;
 }
 
 /**
- * The nearer one of two limits: that of what grades, and that of the whole grading. A grader that puts no clock into its
- * evidence was at work all the time.
+ * Returns the clock that came closer to its limit: the grader's own, or that of the whole grading. A grader without a clock in
+ * its evidence counts as running all the time.
  */
 export function clockOf({ evidence, duration_ms }: Pick<Verdict, "evidence" | "duration_ms">, limits: Limits): Clock {
   const own = Clock.safeParse(evidence.clock).data ?? commandClock({ duration_ms }, limits);
@@ -43,7 +43,7 @@ export function isWellInside(clock: Clock): boolean {
   return shareOf(clock) <= insideShare;
 }
 
-/** For messages: `1.2 of 60 seconds`. */
+/** Returns words for messages: `1.2 of 60 seconds`. */
 export function saidClock({ took_ms, limit_ms }: Clock): string {
   return `${(took_ms / 1_000).toFixed(1)} of ${limit_ms / 1_000} seconds`;
 }

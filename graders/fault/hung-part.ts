@@ -1,17 +1,17 @@
 /**
- * A grader that runs a work in parts sees some of them end and others not. What those come to is known only when it is clear
- * that the work took the time, and not the machine.
+ * Verdicts of a grader that runs a work in parts, of which some did not end. The reward stays null until it is clear that the
+ * work took the time, and not the machine.
  */
 import { z } from "zod";
 import type { Verdict } from "../../base/schema/rollout.ts";
 
-/** In the evidence: which parts did not end, and the reward where that is the work's doing. */
+/** Stands in the evidence as `hung`: the parts that did not end, and the reward if that is the work's doing. */
 const HungParts = z.object({ parts: z.array(z.string()), reward: z.number(), formula: z.string().optional() });
 
-/** Names in a verdict are for a person. */
+/** A person reads these names; more would hide the rest of the verdict. */
 const mostNames = 50;
 
-/** `verdict` as it is where the parts that did not end count as failed. */
+/** Returns a verdict without a reward. `verdict`: the one in which the parts that did not end count as failed. */
 export function withHungParts({ formula, ...verdict }: Verdict, parts: readonly string[], limit: string): Verdict {
   const { reward } = verdict;
   const hung = { parts: parts.slice(0, mostNames), reward, ...(formula !== undefined && { formula }) };
@@ -20,7 +20,7 @@ export function withHungParts({ formula, ...verdict }: Verdict, parts: readonly 
   return { ...verdict, reward: null, status: "grader_timeout", error, evidence: { ...verdict.evidence, hung } };
 }
 
-/** The verdict with what the work's own doing earns; null: it is not about parts. */
+/** Returns the verdict for a work that is at fault. null: the verdict has no parts that did not end. */
 export function provenHungParts(verdict: Verdict): Verdict | null {
   const { data } = HungParts.safeParse(verdict.evidence.hung);
   if (data === undefined) return null;

@@ -1,22 +1,23 @@
 /**
- * Tests that could not fetch their tools judged nothing: is that the machine's doing or the work's? A work can remove `curl`,
- * break apt, print what they say when they fail, and ask the door for hosts. So what its grading shows is never proof, only a
- * reason to ask. The proof are gradings without the work, in fresh sandboxes with a log of their own: the files as they were
- * delivered, and the known solution.
+ * Decides who is at fault if tests could not fetch their tools: the machine or the work. A work can remove `curl`, break apt,
+ * print the errors of both, and ask the door for hosts. So the work's own grading proves nothing; it is only a reason to ask.
+ * The proof is two gradings without the work, in fresh sandboxes with network logs of their own: one of the files as they were
+ * delivered, one of the known solution.
  */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Verdict } from "../../base/schema/rollout.ts";
 import { couldNotJudge, unfetchedInWords } from "../harbor/unfetched.ts";
 import { type OwnGrading, unfetchedOf } from "./own-gradings.ts";
 
-/** Does something in its evidence say that its tests lacked tools? */
+/** Whether the evidence has a sign that the tests lacked tools. */
 export function lacksTools(verdict: Verdict): boolean {
   return unfetchedOf(verdict) !== null;
 }
 
 /**
- * `work`: without it the tests have their tools, so another grading of it counts. `unavailable`: they lack them without it
- * too, and no longer tell the known solution from nothing. `none`: they lack something and judge nevertheless.
+ * `work`: without the work, the tests have their tools. So the work is graded once more, and that counts.
+ * `unavailable`: without the work, the tests lack their tools too, and cannot tell the known solution from no change.
+ * `none`: the tests lack something, but still judge.
  */
 export function faultOfTools(own: readonly OwnGrading[]): "work" | "unavailable" | "none" {
   const [unchanged, gold] = own;
@@ -29,7 +30,7 @@ function isMore(reward: number | null, least: number | null): boolean {
   return reward !== null && (least === null || reward > least);
 }
 
-/** What is said of it is what the task's own files showed, and no word of the work. */
+/** Returns a verdict without a reward. Its message quotes the gradings of the task's own files, and nothing that the work printed. */
 export function unavailable(verdict: Verdict, own: readonly OwnGrading[]): Verdict {
   const found = own[0]?.unfetched;
   const all = own.map(({ work }) => work).join(" and ");

@@ -1,6 +1,6 @@
 /**
- * What the task's own works come to right after a grading that failed: the files as they were delivered, and the known
- * solution. They say whether the work is at fault, or the grader and the machine.
+ * Grades the task's own works right after a grading failed: the files as they were delivered, and the known solution. The
+ * results show whether the work is at fault, or the grader and the machine.
  */
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
 import { Deadline } from "../../base/host/deadline.ts";
@@ -10,7 +10,7 @@ import type { GradeContext } from "../grader.ts";
 import { Unfetched } from "../harbor/unfetched.ts";
 import { type Clock, clockOf, isWellInside, saidClock, wholeSeconds } from "./clock.ts";
 
-/** Stands in the verdict's evidence as `own_files`. `unfetched`: what its tests wanted and did not get. */
+/** Stands in the verdict's evidence as `own_files`. `unfetched`: signs that its tests lacked tools. */
 export type OwnGrading = {
   work: "no change" | "known solution";
   reward: number | null;
@@ -20,8 +20,8 @@ export type OwnGrading = {
 };
 
 /**
- * `gradeOne`: grades without asking about faults. The agent says nothing there. The known solution is graded where nothing
- * else is measured, and where `both` asks for it, which sees what came before.
+ * `gradeOne` grades once, and does not ask who is at fault. No calls of the agent are passed on. The known solution is graded
+ * if the delivered files gave no reward, or if `both` asks for it; `both` gets the first result.
  */
 export async function gradeItsOwn(
   context: GradeContext,
@@ -43,33 +43,33 @@ export async function gradeItsOwn(
   return gold === null ? [unchanged] : [unchanged, await gradeOwn("known solution", gold)];
 }
 
-/** What the evidence of a verdict says of it; null: nothing. */
+/** Returns the signs in a verdict's evidence; null: there are none. */
 export function unfetchedOf({ evidence }: Pick<Verdict, "evidence">): Unfetched | null {
   return Unfetched.safeParse(evidence.unfetched).data ?? null;
 }
 
-/** Rejects where its script takes longer than a whole grading may: then what was delivered has to say all. */
+/** Rejects if its script takes longer than a whole grading may. Then the delivered files alone decide. */
 async function goldOf({ task, fresh, signal }: GradeContext, folder: string): Promise<WorkLayer | null> {
   using deadline = new Deadline(wholeSeconds(task.limits) * 1_000);
   await using delivered = await fresh();
   return await goldWork(task, delivered, folder, { signal: AbortSignal.any([signal, deadline.signal]) });
 }
 
-/** Is one of them measured? Then grader and infrastructure do what they should. */
+/** Whether one of them was measured. Then grader and infrastructure work. */
 export function isMeasured(own: readonly OwnGrading[]): boolean {
   return own.some(({ reward }) => reward !== null);
 }
 
 /**
- * Was there time enough for any work? Each that is measured must have ended well inside its limit, and the known solution
- * must be measured: it shows how long an honest work takes. No change may hang, for that may be the fault to be mended.
+ * Whether there was time enough for any work. Each that was measured must have ended well inside its limit. The known solution,
+ * if there is one, must be measured: it shows how long an honest work takes. No change may hang: that may be the fault to mend.
  */
 export function hadTime(own: readonly OwnGrading[]): boolean {
   const hangs = own.some(({ work, reward }) => work === "known solution" && reward === null);
   return isMeasured(own) && !hangs && own.every(({ reward, clock }) => reward === null || isWellInside(clock));
 }
 
-/** For messages: `no change 1.2 of 60 seconds, known solution 2.5 of 60 seconds`. */
+/** Returns words for messages: `no change 1.2 of 60 seconds, known solution 2.5 of 60 seconds`. */
 export function saidOwn(own: readonly OwnGrading[]): string {
   return own.map(({ work, reward, status, clock }) => `${work} ${saidClock(clock)}${reward === null ? ` (${status})` : ""}`).join(", ");
 }

@@ -1,4 +1,4 @@
-/** What crosses from the agent's files to a verifier in a container of its own: declared places, and what hooks collect. */
+/** Collects what a verifier in a container of its own gets of the agent's files: declared places, and what hooks collect. */
 import { posix } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
 import { matchesAny, type TreeFile } from "../../base/files/file-tree.ts";
@@ -9,17 +9,17 @@ export type Artifact = { source: string; exclude: readonly string[] };
 /** Files with the absolute folder that they lie in. */
 export type Collected = { folder: string; files: TreeFile[] }[];
 
-/** Beside all that a task knows of. */
+/** A folder that no task knows of. */
 const copies = "/.alidade-artifacts";
-/** $1: where it is copied to; $2: a file or folder, which may be absent. */
+/** $1: the target folder; $2: the file or folder to copy, which may be absent. */
 const copy = 'mkdir -p "$1" && { [ ! -e "$2" ] || cp -RPp -- "$2" "$1/"; }';
 
 /**
- * Copies each place aside, ends what runs, and reads the copies from outside: regular files, links left out. A place that
- * is not there has no files.
+ * Copies each place aside, ends all processes, and reads the copies from outside. Only regular files cross, no links. A place
+ * that does not exist has no files.
  */
 export async function collectArtifacts(sandbox: Sandbox, artifacts: readonly Artifact[], signal: AbortSignal): Promise<Collected> {
-  // In a root that is another user's than the copies.
+  // Root makes the folder, because the user who copies may not write to `/`.
   await sandbox.exec(["mkdir", "-m", "777", copies], { cwd: "/", user: "root", signal });
   for (const [index, { source }] of artifacts.entries()) {
     const { exit_code, stderr } = await sandbox.exec(["sh", "-c", copy, "sh", `${copies}/${index}`, source], {
@@ -38,7 +38,7 @@ export async function collectArtifacts(sandbox: Sandbox, artifacts: readonly Art
   return collected;
 }
 
-/** As tar's --exclude: a pattern holds for a path from its source on, and for any part of it. */
+/** Works as tar's --exclude: a pattern may match the whole path, any end of it, or one of its parts. */
 function isExcluded(path: string, exclude: readonly string[]): boolean {
   const parts = path.split("/");
   const named = [path, ...parts.map((_, index) => parts.slice(index).join("/")), ...parts];

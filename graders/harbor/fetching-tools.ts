@@ -1,8 +1,8 @@
-/** Which programs of a test script fetch from a network: such a script cannot judge a work where it reaches nothing. */
+/** Finds the programs by which a test script fetches from a network. Without a network such a script cannot judge a work. */
 
 import type { TreeFile } from "../../base/files/file-tree.ts";
 
-/** By the line that runs them. A name and what follows it; `$` alone would also find options and files of that name. */
+/** Patterns of the lines that run them. Each wants a subcommand or an address: a name alone also stands in options and paths. */
 const fetching: Record<string, RegExp> = {
   "apt-get": /\b(?:apt-get|apt)\s+(?:-\S+\s+)*(?:update|install|upgrade|build-dep)\b/,
   apk: /\bapk\s+(?:-\S+\s+)*(?:add|update)\b/,
@@ -21,10 +21,10 @@ const fetching: Record<string, RegExp> = {
   wget: /\bwget\s[^|;&]*https?:\/\/(?!localhost|127\.|\[::1\]|\$)/,
 };
 
-/** As long as scripts of tests are; what is behind it is not looked at. */
+/** Longer than scripts of tests are. The rest of a longer one is not searched. */
 const longestScript = 1024 * 1024;
 
-/** The scripts among the files of tests, as one text, with the tools by which they fetch. */
+/** Returns the `.sh` files among the tests as one text, and the tools by which they fetch. */
 export function fetchingScripts(files: readonly Pick<TreeFile, "path" | "content">[]): { script: string; tools: string[] } {
   const scripts = files
     .filter(({ path }) => path.endsWith(".sh"))
@@ -32,7 +32,7 @@ export function fetchingScripts(files: readonly Pick<TreeFile, "path" | "content
   return { script: scripts.join("\n"), tools: [...new Set(scripts.flatMap(fetchingTools))] };
 }
 
-/** Their names, in the order of the list above. Comments do not count. */
+/** Returns the tools' names in the order of the list above. Ignores comments. */
 export function fetchingTools(script: string): string[] {
   const lines = script
     .slice(0, longestScript)

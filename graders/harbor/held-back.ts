@@ -1,7 +1,7 @@
 /**
- * What of an agent's layer does not go into the sandbox that runs the tests, because it would speak for the tests instead
- * of being judged by them: rewards, tests and solutions of its own, programs in the place of the image's, and files that
- * Python and pytest load by themselves.
+ * Says which files of an agent's layer stay out of the sandbox that runs the tests. These files would speak for the tests
+ * instead of being judged by them: rewards, tests and solutions of the agent's own, programs that replace the image's, and
+ * files that Python and pytest load by themselves.
  */
 import { posix } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
@@ -11,7 +11,7 @@ import type { Sandbox } from "../../sandboxes/sandbox.ts";
 
 type HeldEntry = Pick<LayerEntry, "path" | "type" | "kind">;
 
-/** The verifier's own places. Nothing of the agent's is ever there. */
+/** The verifier's own places. Nothing of the agent's is ever put there. */
 const places = ["tests", "solution", "logs/verifier"];
 
 /** Loaded by Python, by the dynamic linker, or by pytest, which looks above /tests. */
@@ -29,7 +29,7 @@ export type HeldBack = {
   of(changes: readonly HeldEntry[]): string[];
 };
 
-/** Said of a sandbox without the work. `all`: false holds back the verifier's own places alone. */
+/** `sandbox`: one without the work, whose PATH and programs count. `all`: false holds back the verifier's own places alone. */
 export async function heldBack(sandbox: Sandbox, all: boolean, signal: AbortSignal): Promise<HeldBack> {
   const programs = all ? await programsOf(sandbox, signal) : null;
   const isHeld = ({ path, type, kind }: HeldEntry): boolean => {
@@ -49,13 +49,13 @@ export async function heldBack(sandbox: Sandbox, all: boolean, signal: AbortSign
   return { isHeld, of };
 }
 
-/** The folders of PATH, and behind them what is in them. */
+/** Prints PATH, then the files in its folders. */
 const list =
   'printf "%s\\0\\0" "$PATH"; IFS=:; for folder in $PATH; do [ -d "$folder" ] && find -H "$folder" -maxdepth 1 ! -type d -print0; done; exit 0';
-/** A hundred thousand programs with long names. */
+/** Enough for a hundred thousand programs with long names. */
 const mostBytes = 16 * 1024 * 1024;
 
-/** Folders in which the sandbox looks for programs, links of the image resolved too, and the names of those that it has. */
+/** Returns the folders where the sandbox looks for programs, also by their names below /usr, and the names of its programs. */
 async function programsOf(sandbox: Sandbox, signal: AbortSignal): Promise<{ folders: Set<string>; names: Set<string> }> {
   const { stdout, exit_code, dropped_bytes } = await sandbox.exec(["sh", "-c", list], {
     signal,

@@ -1,23 +1,23 @@
-/** Harbor's reward files: `reward.json`, a flat object of numbers, or else `reward.txt`, one number. */
+/** Reads Harbor's reward files: `reward.json`, a flat object of numbers, else `reward.txt`, one number. */
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 
 export type Rewards = {
   file: "reward.json" | "reward.txt";
-  /** By their names: true counts as 1, false as 0. */
+  /** Name -> number. true counts as 1, false as 0. */
   values: Map<string, number>;
-  /** Both files are there, and the reward is another one than that of reward.txt. Harbor and we take reward.json; older readers took reward.txt. */
+  /** Whether both files exist and reward.txt holds another reward. Harbor and we take reward.json; older versions took reward.txt. */
   disagree(reward: number): boolean;
 };
 
-/** Two hundred numbers take a few kilobytes. */
+/** Ample: two hundred numbers take a few kilobytes. */
 const maxBytes = 1024 * 1024;
 const maxValues = 200;
 
 /**
- * What `files` (of /logs/verifier) say. Throws `grader_error` in one sentence where they say no reward: Harbor's
- * RewardFileNotFoundError, RewardFileEmptyError and VerifierOutputParseError.
+ * Returns the numbers in `files`, which come from /logs/verifier. Throws `grader_error` with one sentence if they hold none,
+ * where Harbor has RewardFileNotFoundError, RewardFileEmptyError and VerifierOutputParseError.
  */
 export function readRewards(files: TreeFile[]): Rewards {
   const [json, text] = ["reward.json", "reward.txt"].map((name) => files.find(({ path }) => path === name));
@@ -33,7 +33,7 @@ function textOf(file: string, { content }: TreeFile): string {
   return content.toString("utf8");
 }
 
-/** As Python's float() reads it, without its words for what is no finite number. */
+/** Reads it as Python's float() does, but refuses `nan` and `inf`. */
 function numberOf(text: string): number {
   const trimmed = text.trim();
   const value = /^[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:e[+-]?\d+)?$/i.test(trimmed) ? Number(trimmed.replaceAll("_", "")) : Number.NaN;

@@ -1,4 +1,4 @@
-/** Which of the numbers of a verifier is the reward. Harbor leaves that to a metric of the job. */
+/** Makes one reward of a verifier's numbers. Harbor leaves that to a metric of the job. */
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
 
@@ -14,12 +14,12 @@ export const RewardRule = z.union(
 );
 export type RewardRule = z.infer<typeof RewardRule>;
 
-/** `formula`: null where one of the numbers is the reward as it is. */
+/** `formula`: null if one of the numbers is the reward unchanged. */
 export type ChosenReward = { reward: number; formula: string | null };
 
 /**
- * `mean` and `min` are of all numbers where none is called `reward`; a key or weights decide in any case. Without a rule it
- * is `reward`, or the only number. Throws `grader_error` where that is none.
+ * Returns the reward. A rule with a key or weights always decides. Otherwise a number named `reward` is the reward, and so is
+ * a number that stands alone. `mean` and `min` apply to several numbers of other names. Throws `grader_error` if nothing decides.
  */
 export function chosenReward(values: ReadonlyMap<string, number>, rule: RewardRule | null): ChosenReward {
   if (typeof rule === "object" && rule !== null) return "key" in rule ? keyed(values, rule.key) : weighted(values, rule.weights);
@@ -46,7 +46,7 @@ function weighted(values: ReadonlyMap<string, number>, weights: Record<string, n
   return { reward, formula: `(${parts.map(({ key, weight }) => `${weight} × ${key}`).join(" + ")}) / ${all}` };
 }
 
-/** The weight that a number has in the reward, for its component. */
+/** Returns a number's weight in the reward, for its component. */
 export function weightOf(key: string, rule: RewardRule | null): number {
   if (typeof rule !== "object" || rule === null || !("weights" in rule)) return 0;
   return Object.hasOwn(rule.weights, key) ? (rule.weights[key] ?? 0) : 0;
@@ -58,7 +58,7 @@ function missing(key: string, values: ReadonlyMap<string, number>): AlidadeError
   return new AlidadeError("grader_error", `/logs/verifier/reward.json has no ${JSON.stringify(key)} but ${names}: ${cure}`);
 }
 
-/** `mean`, `min`, a name, or names with weights (`quality=2,style=1`), as a command line has it. */
+/** Reads the rule of a command line: `mean`, `min`, a name, or names with weights (`quality=2,style=1`). */
 export function parseRewardRule(text: string): RewardRule {
   if (text === "mean" || text === "min") return text;
   if (!text.includes("=")) return RewardRule.parse({ key: text });

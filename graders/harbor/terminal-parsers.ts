@@ -1,6 +1,6 @@
 /**
- * What Terminal-Bench's `run-tests.sh` prints, read as its parser of that name reads it. Each test is passed or not; a task is
- * solved where all are.
+ * Reads what Terminal-Bench's `run-tests.sh` prints, by the rules of Terminal-Bench's parsers. A test passed or did not. A task
+ * is solved if all its tests passed.
  */
 import { stripVTControlCharacters } from "node:util";
 import { AlidadeError } from "../../base/errors.ts";
@@ -8,9 +8,9 @@ import { AlidadeError } from "../../base/errors.ts";
 export const terminalParserNames = ["pytest", "swebench", "sweperf", "mlebench", "swelancer"] as const;
 export type TerminalParserName = (typeof terminalParserNames)[number];
 
-/** Test -> passed. Throws `grader_error` where the output reports on no test. */
+/** Returns for each test whether it passed. Throws `grader_error` if the output reports on no test. */
 export function readTerminal(name: TerminalParserName, output: string): Map<string, boolean> {
-  // Colours stand between the words where a tool writes them without a terminal.
+  // Some tools write colours also without a terminal.
   const results = parsers[name](stripVTControlCharacters(output));
   if (results.size === 0) throw failure(`the short test summary of ${script} names no test`);
   return results;
@@ -29,7 +29,7 @@ const parsers: Record<TerminalParserName, (output: string) => Map<string, boolea
 const passing = new Set(["PASSED", "XFAIL", "SKIPPED"]);
 const failing = new Set(["FAILED", "XPASS", "ERROR"]);
 
-/** The lines behind pytest's heading: a word, and the test behind the first `::`. */
+/** Reads the lines below pytest's heading: a status, and the test's name after the first `::`. */
 function pytest(output: string): Map<string, boolean> {
   const results = new Map<string, boolean>();
   for (const line of behindHeading(output).split(/\r?\n/)) {
@@ -37,13 +37,13 @@ function pytest(output: string): Map<string, boolean> {
     const word = first.endsWith(":") ? first.slice(0, -1) : first;
     if (!passing.has(word) && !failing.has(word)) continue;
     const name = nameOf(word === "FAILED" ? withoutMessage(rest) : rest);
-    // Tests of two files may have one name: both must pass.
+    // Tests of two files may have the same name. Then both must pass.
     results.set(name, passing.has(word) && results.get(name) !== false);
   }
   return results;
 }
 
-/** Words between signs of equality. No regular expression looks for the signs: a hostile output has megabytes of them. */
+/** The heading stands between `=` signs. No regular expression looks for these: a hostile output may hold megabytes of them. */
 function behindHeading(output: string): string {
   for (const { 0: words, index } of output.matchAll(/short test summary info/gi)) {
     const rest = output.slice(index + words.length);
@@ -62,7 +62,7 @@ function nameOf(path: string): string {
   return at === -1 ? path.trim() : path.slice(at + 2).trim();
 }
 
-/** One word between two marks. */
+/** A parser that compares the text between two marks with `passed`. */
 function between(title: string, passed: string): (output: string) => Map<string, boolean> {
   const [start, end] = [`${title} starts here`, `${title} ends here`];
   return (output) => {
@@ -74,7 +74,7 @@ function between(title: string, passed: string): (output: string) => Map<string,
 
 function swelancer(output: string): Map<string, boolean> {
   const isSaid = (word: string) => output.toLowerCase().includes(`swe lancer ${word}`);
-  // A work that prints the one word does not outvote the script, which says the other.
+  // A work may print one of the words. It must not outvote the script, which prints the other.
   if (isSaid("success") === isSaid("failure"))
     throw failure(`${script} said ${isSaid("success") ? "both" : "neither"} SWE LANCER SUCCESS and FAILURE`);
   return new Map([["tests", isSaid("success")]]);

@@ -1,7 +1,7 @@
 /**
- * What a grading shows of tools that its tests wanted and did not get: the door's refusals, and what package managers and
- * shells say. A work can print all of it and ask the door for anything, so this accuses the machine of nothing by itself:
- * `fault/` asks the task's own files.
+ * Finds signs in a grading that its tests lacked tools: the door's refusals, and errors of package managers and shells. A work
+ * can print all of these, and ask the door for any host. So the signs prove nothing against the machine. `fault/` decides by
+ * grading the task's own files.
  */
 import { z } from "zod";
 import type { NetworkAccess, NetworkUse } from "../../base/schema/network.ts";
@@ -10,17 +10,18 @@ import { hostName } from "../../sandboxes/network/allowed-names.ts";
 export const Unfetched = z.strictObject({
   /** Programs that the script names and that were not found. */
   missing: z.array(z.string()),
-  /** Which managers said that they failed, and the first such line. */
+  /** Package managers that said that they failed. */
   failed: z.array(z.string()),
+  /** The first such line. */
   said: z.string().nullable(),
-  /** Hosts that were refused or not reached, with the reason where the door knows one. */
+  /** Hosts that were refused or not reached, with the door's reason if it has one. */
   hosts: z.array(z.string()),
   /** What the tests may reach. */
   reach: z.enum(["none", "allow", "public"]),
 });
 export type Unfetched = z.infer<typeof Unfetched>;
 
-/** How each says that it could not fetch or install, line by line. */
+/** The lines by which each tool says that it could not fetch or install. */
 const failures: readonly (readonly [tool: string, line: RegExp])[] = [
   [
     "apt-get",
@@ -49,7 +50,7 @@ const failures: readonly (readonly [tool: string, line: RegExp])[] = [
   ],
 ];
 
-/** Tools of a script that speak as another one does. */
+/** Tools whose errors are those of another tool. */
 const speaksAs = new Map([
   ["uvx", "uv"],
   ["npx", "npm"],
@@ -59,7 +60,7 @@ const notFound = /(?:^|: |\s)([A-Za-z][\w.+-]{0,60}): (?:command )?not found$/;
 const namedHost =
   /https?:\/\/([\w.-]{1,253})|(?:resolv\w+|host|lookup|address|connect to)(?: address)?[:\s'‘"]+([\w-]{1,63}(?:\.[\w-]{1,63})+)/i;
 
-/** The end of an output: of what is longer the rest was other things. */
+/** Only the end of a longer output is searched. */
 const mostCharacters = 1024 * 1024;
 const longestLine = 1_000;
 const mostNamed = 5;
@@ -74,7 +75,7 @@ export type FetchSigns = {
   access: NetworkAccess;
 };
 
-/** null: nothing shows that something was missing, or these tests fetch nothing. */
+/** Returns null if there is no sign, or if these tests fetch nothing. */
 export function unfetched({ script, tools, output, refusals, access }: FetchSigns): Unfetched | null {
   if (tools.length === 0) return null;
   const speakers = new Set(tools.map((tool) => speaksAs.get(tool) ?? tool));
@@ -112,15 +113,15 @@ function first(words: readonly string[]): string[] {
   return [...new Set(words)].slice(0, mostNamed);
 }
 
-/** These run the tests themselves. */
+/** These tools also run the tests. */
 const runners = ["uv", "npm"];
 
-/** By itself enough to say that nothing was judged: without the program there was no test. */
+/** Whether the signs alone say that nothing was judged: without such a program no test ran. */
 export function couldNotJudge({ missing, failed }: Unfetched): boolean {
   return missing.length > 0 || failed.some((tool) => runners.includes(tool));
 }
 
-/** One sentence: what failed, and what cures it. */
+/** Says what failed, and what cures it. */
 export function unfetchedInWords({ missing, failed, said, hosts, reach }: Unfetched): string {
   const words = [
     ...(missing.length > 0 ? [`${missing.join(", ")} not found`] : []),

@@ -1,11 +1,11 @@
-/** Which tasks can be graded in the agent's own sandbox, and what that costs. */
+/** Says which tasks can be graded in the agent's own sandbox, and what that costs. */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../grader.ts";
 import { withParts } from "../index.ts";
 import { isShared, keepsProcesses } from "./place-to-grade.ts";
 
-/** Throws `task_invalid` for a task whose `grading` is shared and cannot be. */
+/** Throws `task_invalid` for a task that asks for the agent's own sandbox and cannot be graded there. */
 export function checkGrading(task: Task, known?: readonly Grader[]): void {
   const why = isShared(task) ? whyNot(task, known) : null;
   if (why === null) return;
@@ -33,7 +33,7 @@ function whyNot(task: Task, known?: readonly Grader[]): string | null {
   return lacksUser ? "its tests want another user than root, and a sandbox of root has no other one" : null;
 }
 
-/** One line for a person; null where no task is graded that way. */
+/** Returns one line for a person; null: no task is graded that way. */
 export function costOfSharing(tasks: readonly Task[]): string | null {
   const shared = tasks.filter(isShared).length;
   const kept = tasks.filter(keepsProcesses).length;

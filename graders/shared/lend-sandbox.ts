@@ -1,6 +1,6 @@
 /**
- * Lends an agent's sandbox to graders. The processes of its own container have ended, or stand still where the task keeps them;
- * these go on with the loan. Its services go on.
+ * Lends an agent's sandbox to graders. Its own processes have ended. If the task keeps them, they stand still, and go on when
+ * the loan begins. Its services run all the time.
  */
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
@@ -11,7 +11,7 @@ import type { GradeContext } from "../grader.ts";
 import { keepsProcesses } from "./place-to-grade.ts";
 import { standStill } from "./stand-still.ts";
 
-/** The sandbox outlives each loan. Its network is that of gradings meanwhile, so the agent's must be closed. */
+/** The sandbox outlives each loan. During a loan it has the network of gradings, so close the agent's network first. */
 export function lendSandbox(sandbox: Sandbox, task: Task, rules: NetworkRules): NonNullable<GradeContext["lend"]> {
   const { environment } = task;
   return async () => {
@@ -36,12 +36,12 @@ export function lendSandbox(sandbox: Sandbox, task: Task, rules: NetworkRules): 
   };
 }
 
-/** What the task keeps may be asked by another grading. Between two commands of one it goes on. */
+/** Suspends the kept processes: another grading may need them. Between two commands of one grading they run on. */
 async function keepStill(sandbox: Sandbox, next: AfterFreeze | undefined): Promise<void> {
   if (next !== "commands") await standStill(sandbox);
 }
 
-/** A freeze may have stopped it as a whole. No work can keep an engine from letting it go on, so the sandbox is lost where that fails. */
+/** Resumes a sandbox that a freeze may have suspended. No work can prevent that, so if it fails the sandbox is lost. */
 async function goOn(sandbox: Sandbox): Promise<void> {
   try {
     await sandbox.resume?.();

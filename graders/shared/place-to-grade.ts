@@ -1,6 +1,6 @@
 /**
- * Where the work of a task is run for its grade. In the agent's own sandbox (`grading: shared`) an agent can leave what changes
- * its grade, so a verdict from there is of tier T0.
+ * Chooses the sandbox in which a work is graded. In the agent's own sandbox (`grading: shared`) the agent can leave things that
+ * change its grade, so a verdict from there has the tier T0.
  */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Tier } from "../../base/schema/rollout.ts";
@@ -8,17 +8,17 @@ import type { GradingPlace, Task } from "../../base/schema/task.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { GradeContext } from "../grader.ts";
 
-/** The agent's own sandbox, where the task is graded there; otherwise a fresh one without the work. */
+/** Returns the agent's own sandbox if it is lent; otherwise a fresh one without the work. */
 export function placeToGrade({ lend, fresh }: Pick<GradeContext, "lend" | "fresh">): Promise<Sandbox> {
   return lend?.() ?? fresh();
 }
 
-/** The tier of a verdict from this sandbox. `tier`: that from a container that the agent never had. */
+/** Returns the tier of a verdict from this sandbox. `tier`: what it would be in a container that the agent never had. */
 export function tierIn({ facts }: Pick<Sandbox, "facts">, tier: Tier): Tier {
   return facts.isolation === "container" ? tier : "T0";
 }
 
-/** The same, before there is a sandbox. */
+/** Returns the same before a sandbox exists. */
 export function tierWhere(task: PlaceOfTask, tier: Tier): Tier {
   return isShared(task) ? "T0" : tier;
 }
@@ -29,14 +29,14 @@ export function isShared(task: PlaceOfTask): boolean {
   return task.grading === "shared" || keepsProcesses(task);
 }
 
-/** Whether the agent's processes live while its work is graded. */
+/** Whether the agent's processes run while its work is graded. */
 export function keepsProcesses({ keep_processes }: Pick<Task, "keep_processes">): boolean {
   return keep_processes === true;
 }
 
 /**
- * The task, graded where a run or a service says; null: where the task says. `keep`: with the agent's processes, whatever the task
- * says. Throws `config_invalid` for both a fresh place and processes in it.
+ * Returns the task with the place that a run or a service says; `grading` null: the task decides. `keep`: the agent's processes
+ * live during grading, whatever the task says. Throws `config_invalid` for a fresh place together with `keep`.
  */
 export function withGrading(task: Task, grading: GradingPlace | null, keep = false): Task {
   if (keep && grading === "fresh")

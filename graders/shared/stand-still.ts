@@ -1,16 +1,16 @@
-/** The agent's processes where they are kept for its grading (`keep_processes`): they stand while its work is read. */
+/** Suspends the agent's processes while its work is read, if the task keeps them for grading (`keep_processes`). */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { keepsProcesses } from "./place-to-grade.ts";
 
-/** Nothing runs inside until the sandbox goes on. */
+/** Suspends all processes inside until the sandbox is resumed. */
 export async function standStill(sandbox: Pick<Sandbox, "pause">): Promise<void> {
   if (!sandbox.pause) throw cannotStand();
   await sandbox.pause();
 }
 
-/** Throws `task_invalid` for a task whose processes could not be kept there. */
+/** Throws `task_invalid` if the task keeps its processes and this backend cannot suspend them. */
 export function checkKept(task: Task, { capabilities }: Pick<SandboxBackend, "capabilities">): void {
   if (keepsProcesses(task) && capabilities.isolation === "none") throw cannotStand();
 }

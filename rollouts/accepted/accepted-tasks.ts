@@ -1,4 +1,4 @@
-/** One task that cannot be run is no reason against the others: it is left out and named. */
+/** Leaves out a task that cannot run, and names it. The others go on. */
 import { AlidadeError } from "../../base/errors.ts";
 import { Limiter } from "../../base/host/limiter.ts";
 import type { Task } from "../../base/schema/task.ts";
@@ -8,12 +8,12 @@ export type OnTaskLeftOut = (error: AlidadeError) => void;
 
 type Accept = (task: Task) => void | Promise<void>;
 
-/** Builds and pulls share the engine. */
+/** Small, because builds and pulls share the engine. */
 const atOnce = 3;
 
 /**
- * The tasks that `accept` takes, in their order. It refuses one by an error that is the user's, which `onLeftOut` gets.
- * Throws all of them as one where no task is left, unless that may be, and every other error.
+ * Returns the tasks that `accept` takes, in their order. `accept` refuses a task by throwing an error that the user can mend;
+ * `onLeftOut` gets it. If no task is left, throws one error with all reasons, unless `mayBeNone`. Throws all other errors on.
  */
 export async function acceptedTasks(tasks: readonly Task[], accept: Accept, onLeftOut: OnTaskLeftOut, mayBeNone = false): Promise<Task[]> {
   const limiter = new Limiter(atOnce);
@@ -34,12 +34,12 @@ async function refusalOf(task: Task, accept: Accept): Promise<AlidadeError | nul
   }
 }
 
-/** A mistake in a task or a configuration, and no failure of a machine. */
+/** Whether it is a mistake in a task or a configuration, and not a failure of a machine. */
 export function isTheUsers(error: unknown): error is AlidadeError {
   return error instanceof AlidadeError && error.owner === "user";
 }
 
-/** The error with the task's name before it. */
+/** Returns the error with the task's name in front. */
 export function namingTask({ task_id }: Task, error: AlidadeError): AlidadeError {
   if (error.message.includes(`task ${task_id} `)) return error;
   return new AlidadeError(error.code, `task ${task_id}: ${error.message}`, { cause: error, param: error.param });

@@ -1,6 +1,6 @@
 /**
- * Admission records: `admissions/<task hash>.json` in the cache, one for each content of a task, whatever run or folder it
- * is in. To carry them to another machine copy that folder.
+ * Keeps admission records in the cache: `admissions/<task hash>.json`. A record belongs to a task's content, not to a run or a
+ * folder. Copy that folder to take the records to another machine.
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -12,7 +12,7 @@ export function admissionFile(taskHash: string): string {
   return join(cacheRoot(), "admissions", `${taskHash}.json`);
 }
 
-/** null: there is none of this version of the checks. A damaged one is none. */
+/** Returns null if there is no record of this version of the checks. A damaged one does not count. */
 export async function readAdmission(taskHash: string, version: string): Promise<AdmissionRecord | null> {
   const text = await readFile(admissionFile(taskHash), "utf8").catch(() => null);
   if (text === null) return null;
@@ -20,7 +20,7 @@ export async function readAdmission(taskHash: string, version: string): Promise<
   return record?.task_hash === taskHash && record.version === version ? record : null;
 }
 
-/** Returns the file. Another process may write the same one: a reader sees the one or the other, and no half. */
+/** Returns the file. Two processes may write it at once; a reader then sees one of the two, and never a half. */
 export async function keepAdmission(record: AdmissionRecord): Promise<string> {
   const file = admissionFile(record.task_hash);
   await mkdir(dirname(file), { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Checks many tasks, a few at once, and keeps an admission record for each as soon as it is known. A task of which there is
- * one is not checked again, whatever it says: a quarantined task is mended, which gives it another hash.
+ * Checks many tasks, a few at once, and keeps each admission record as soon as it is known. A task with a record is not checked
+ * again, also if it is quarantined: mending it gives it another hash.
  */
 import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Limiter } from "../../base/host/limiter.ts";
@@ -14,16 +14,16 @@ import { admissionFile, keepAdmission, readAdmission } from "./admission-records
 export type TaskCheck = {
   task_id: string;
   task_hash: string;
-  /** `holds`, `fails`: what was found without a container, which admits nothing. `unfinished`: the machine broke it off. */
+  /** `holds`, `fails`: found without a container, which admits no task. `unfinished`: the machine broke the check off. */
   outcome: "admitted" | "quarantined" | "holds" | "fails" | "unfinished";
-  /** What was found; null where it is unfinished. */
+  /** null: the check is unfinished. */
   record: AdmissionRecord | null;
-  /** Where the record is kept; null: it is not. */
+  /** The file of the record; null: it is not kept. */
   file: string | null;
-  /** It was found, and not made now. */
+  /** The record existed before this check. */
   reused: boolean;
   error: AlidadeError | null;
-  /** One for each grading, in their order; [] where the record was found. */
+  /** One for each grading, in their order; [] if `reused`. */
   verdicts: Verdict[];
 };
 
@@ -34,7 +34,7 @@ export type AdmissionOptions = Omit<ExaminationOptions, "onGraded" | "word"> & {
   onGraded?: (task_id: string, grading: AdmissionRecord["gradings"][number]) => void;
 };
 
-/** The records that there are already, made with as many gradings as are wanted; null for the others. */
+/** Returns the existing records. null: a task has none, or was admitted by fewer gradings than `times`. */
 export async function knownChecks(tasks: readonly HashedTask[], version: string, times: number): Promise<(TaskCheck | null)[]> {
   return Promise.all(
     tasks.map(async ({ task, hash }) => {
@@ -46,7 +46,7 @@ export async function knownChecks(tasks: readonly HashedTask[], version: string,
   );
 }
 
-/** In the order of the tasks. One that cannot be checked is `unfinished`, and the others go on. Rejects when the signal fires. */
+/** Returns the checks in the order of the tasks. A task that cannot be checked is `unfinished`; the others go on. Rejects when the signal fires. */
 export async function admitTasks(tasks: readonly HashedTask[], backend: SandboxBackend, options: AdmissionOptions): Promise<TaskCheck[]> {
   const limiter = new Limiter(options.atOnce);
   return Promise.all(tasks.map((one) => limiter.run(options.signal, () => admitTask(one, backend, options))));

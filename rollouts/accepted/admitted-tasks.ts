@@ -1,4 +1,4 @@
-/** What `--admitted-only` lets into a run or a service: the tasks that `alidade check` has admitted on this machine. */
+/** Chooses tasks for `--admitted-only` of a run or a service: those that `alidade check` has admitted on this machine. */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/grader.ts";
@@ -16,7 +16,7 @@ export type AdmissionWanted = Checks & {
   onLeftOut: OnTaskLeftOut;
 };
 
-/** Throws where no task is left, and where sandboxes are no containers: admission says nothing of them. */
+/** Throws if no task is left, or if sandboxes are no containers, because admission says nothing about those. */
 export function admittedTasks(
   tasks: readonly Task[],
   backend: Pick<SandboxBackend, "capabilities">,
@@ -26,7 +26,7 @@ export function admittedTasks(
   return acceptedTasks(tasks, (task) => assertAdmitted(task, checks), onLeftOut);
 }
 
-/** Throws where sandboxes are no containers: what was admitted may pay elsewhere. */
+/** Throws if sandboxes are no containers. There a hack may pay that did not pay in the check. */
 export function assertContainers({ capabilities }: Pick<SandboxBackend, "capabilities">): void {
   if (capabilities.isolation === "none")
     throw new AlidadeError(
@@ -36,7 +36,7 @@ export function assertContainers({ capabilities }: Pick<SandboxBackend, "capabil
     );
 }
 
-/** Throws `task_invalid` for a task that is quarantined, or that was not checked as it is now. */
+/** Throws `task_invalid` if the task is quarantined, or was not checked in its present form. */
 export async function assertAdmitted(task: Task, { version, graders }: Checks): Promise<void> {
   if (isShared(task))
     throw new AlidadeError(

@@ -2,7 +2,7 @@ import type { AlidadeError } from "../../base/errors.ts";
 import { isSome, noneLeft } from "../../tasks/none-left.ts";
 import type { OnTaskLeftOut } from "./accepted-tasks.ts";
 
-/** The tasks that a verb leaves out at its steps: each is told at once, and all of them where none is left in the end. */
+/** Collects the tasks that a verb leaves out at its steps. Tells each at once, and all of them together if no task is left. */
 export class LeftOutTasks {
   readonly #errors: AlidadeError[] = [];
   readonly #tell: OnTaskLeftOut;
@@ -16,7 +16,7 @@ export class LeftOutTasks {
     this.#tell(error);
   };
 
-  /** Throws the reasons of all where no task is left. */
+  /** Throws all reasons if no task is left. */
   assertSome(tasks: readonly unknown[]): void {
     if (tasks.length === 0 && isSome(this.#errors)) throw noneLeft(this.#errors);
   }

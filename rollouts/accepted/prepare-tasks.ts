@@ -1,4 +1,4 @@
-/** Makes what the sandboxes of tasks start from, before the first of them. */
+/** Makes what the sandboxes of tasks start from, before the first sandbox starts. */
 import type { AlidadeError } from "../../base/errors.ts";
 import type { Environment, Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/grader.ts";
@@ -11,15 +11,15 @@ import { acceptedTasks, isTheUsers, namingTask, type OnTaskLeftOut } from "./acc
 export type TaskPreparation = Omit<PrepareOptions, "user"> & {
   run_id: string;
   graders?: readonly Grader[];
-  /** Gets the error of each task whose sandbox cannot be. */
+  /** Gets the error of each task whose sandbox cannot be made. */
   onLeftOut: OnTaskLeftOut;
-  /** Where no task is left there is something else to go on with: then nothing is thrown. Default: no. */
+  /** Throws nothing if no task is left, because the caller has other work. Default: false. */
   mayBeNone?: boolean;
 };
 
 /**
- * The tasks that are ready. All are prepared at once; where that is refused each one by itself, and the refused ones are
- * left out. So is each task of which an image cannot be had: its rollouts could not begin.
+ * Returns the tasks that are ready. Prepares all at once. If the backend refuses that, prepares each by itself and leaves out
+ * those that are refused. Also leaves out a task with an image that cannot be had, because its rollouts could not begin.
  */
 export async function prepareTasks(tasks: readonly Task[], backend: SandboxBackend, options: TaskPreparation): Promise<Task[]> {
   const { run_id, graders, onLeftOut, mayBeNone = false, ...rest } = options;
@@ -41,7 +41,7 @@ export async function prepareTasks(tasks: readonly Task[], backend: SandboxBacke
   return prepared.filter(({ task_id }) => !lacking.has(task_id));
 }
 
-/** [] where sandboxes are made from no images, or nothing says what came of them. */
+/** Returns [] if the backend makes sandboxes without images. */
 async function prepareImages(backend: SandboxBackend, environments: Environment[], options: PrepareOptions): Promise<PreparedImage[]> {
   if (backend.images) return backend.images.prepare(environments, options);
   await backend.prepare(environments, options);

@@ -1,4 +1,4 @@
-/** The public network is the operator's to allow: to all of a task, or to its tests alone. */
+/** Checks that the operator allows the public network: to a whole task, or to its tests alone. */
 import { AlidadeError } from "../../base/errors.ts";
 import type { NetworkAccess } from "../../base/schema/network.ts";
 import type { Task } from "../../base/schema/task.ts";
@@ -14,7 +14,7 @@ export function publicGrantOf({ allow_public_network, verifier_network }: Words)
   return { allow_public: allow_public_network, allow_public_tests: verifier_network === "public" };
 }
 
-/** Throws `task_invalid` for a task that wants the public network, itself or for a verifier's own container, where it is not allowed. */
+/** Throws `task_invalid` if the task, or its verifier's own container, wants the public network and the grant does not allow it. */
 export function checkPublicNetwork(task: Task, grant: PublicGrant, graders?: readonly Grader[]): void {
   if (grant.allow_public) return;
   const wanted = environmentsOf([task], graders)

@@ -1,4 +1,4 @@
-/** What a container of ours looks like: deny by default, bounded places to write to, one process that only waits. */
+/** Describes a container to the engine: it denies by default, bounds every place to write to, and has one process that only waits. */
 import type Docker from "dockerode";
 import type { Belongings } from "../../base/host/reap.ts";
 import type { Limits } from "../../base/schema/task.ts";
@@ -16,44 +16,44 @@ export const labels = {
   sandbox: "alidade.sandbox",
   /** The hash of the folder that a volume holds. No run owns it. */
   mount: "alidade.mount",
-  /** What is in it, as an archive. */
+  /** The size of its contents as an archive. */
   mountBytes: "alidade.mount.bytes",
 } as const;
 
 /** The sandbox's unprivileged user. */
 export const agentId = 1000;
 /**
- * The door's forwarder: a user that the agent can neither signal nor trace. It and the next ones are no users that a process
- * inside may become (`becomes` in seccomp-profile.ts).
+ * The user of the door's forwarder, which the agent can neither signal nor trace. No process inside may become this user or
+ * the next ones (`becomes` in seccomp-profile.ts).
  */
 export const doorId = 65530;
-/** Tests that run apart, and the work that they test: neither is the agent's user, whose files lie in the workdir. */
+/** The users of tests that run apart, and of the work that they test. Neither is the agent's user, who owns the workdir. */
 const judgeId = 65532;
 const workId = 65531;
 export const home = "/home/agent";
-/** An engine's default is random, and would find its way into transcripts. */
+/** An engine's default is random, and would end up in transcripts. */
 export const hostname = "sandbox";
 
-/** The uid that the agent has. */
+/** Returns the agent's uid. */
 export function userId(spec: Pick<SandboxSpec, "user">): number {
   return spec.user === "root" ? 0 : agentId;
 }
 
-/** The uid of a command. */
+/** Returns the uid of a command. */
 export function commandUserId(spec: Pick<SandboxSpec, "user">, user: ExecOptions["user"]): number {
   if (user === "judge") return judgeId;
   if (user === "work") return workId;
   return user === "root" ? 0 : userId(spec);
 }
 
-/** The variables of a command inside. `path`: the image's PATH. */
+/** Returns the variables of a command inside. `path`: the image's PATH. */
 export function commandEnv(spec: Pick<SandboxSpec, "env">, path: string): Record<string, string> {
   return { HOME: home, PATH: path, LANG: "C.UTF-8", ...spec.env };
 }
 
 /**
- * The uid of our own looks into the container. Without the capabilities for it a process can neither signal nor trace another
- * user's, root or not: so it is never the agent's, and no user that root may become.
+ * The user of our own commands that look into the container. It is never the agent's user, nor one that root may become. So no
+ * process inside, root's included, can signal or trace these commands: it lacks the capabilities.
  */
 export const guardId = 65533;
 
@@ -61,13 +61,13 @@ export const guardId = 65533;
 export const graderIds: ReadonlySet<number> = new Set([doorId, workId, judgeId, guardId]);
 
 /**
- * What root needs where it may change the image's files: package managers give files away, write where others do, and fetch
- * as another user. Without CHOWN, FOWNER, SETUID or SETGID apt or dpkg fail, without DAC_OVERRIDE apt reads no list, and
- * without FSETID dpkg loses bits of modes in silence. None of them reaches the kernel, a device or the network.
+ * The capabilities that root needs to run package managers. These give files to other users, write to other users' folders, and
+ * fetch as another user. Without CHOWN, FOWNER, SETUID or SETGID, apt or dpkg fails. Without DAC_OVERRIDE, apt reads no list.
+ * Without FSETID, dpkg loses bits of modes and does not say so. None of the six reaches the kernel, a device or the network.
  */
 export const rootRights = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID"];
 
-/** Nothing holds root to users that are not ours where no system calls are filtered. Other users get no right in any case. */
+/** None if no system calls are filtered: nothing would then stop root from becoming one of our users. Only root gets them. */
 function rightsOf({ writable }: Pick<SandboxSpec, "writable">, seccomp: string | null): string[] {
   return writable === "root" && seccomp !== null ? rootRights : [];
 }
@@ -76,13 +76,13 @@ function rightsOf({ writable }: Pick<SandboxSpec, "writable">, seccomp: string |
 const inodesPerMegabyte = 256;
 
 /**
- * A memory file system. What is written there is memory of the container, and with all its inodes and names of 255
- * letters a megabyte costs one and a half: together they take at most two thirds of the limit, so that a full one ends in
- * "no space left" and not in the out-of-memory killer, whose last prey is the process that keeps the container.
+ * A memory file system. Its files count as the container's memory. With all inodes used and names of 255 letters, a megabyte of
+ * it costs one and a half. So all of them together may take at most two thirds of the limit. Then a full one ends in "no space
+ * left", and not in the out-of-memory killer, which would end the container's first process last.
  */
 export type MemoryPlace = { target: string; megabytes: number; mode: string; owner: number };
 
-/** Places that archives go into and come out of. What lies there is no part of the layer. */
+/** Returns the places that archives are copied into and out of. They are no part of the layer. */
 export function memoryPlaces(spec: Pick<SandboxSpec, "limits" | "user">, imageVolumes: string[] = []): MemoryPlace[] {
   const owner = userId(spec);
   const share = (part: number) => Math.max(1, Math.floor(spec.limits.memory_mb / part));
@@ -90,33 +90,33 @@ export function memoryPlaces(spec: Pick<SandboxSpec, "limits" | "user">, imageVo
     { target: home, megabytes: share(8), mode: "0755", owner },
     { target: "/tmp", megabytes: share(4), mode: "1777", owner: 0 },
   ];
-  // An image's own VOLUMEs would come without any cap.
+  // The engine would mount an image's own VOLUMEs without a limit.
   const others = imageVolumes.filter((target) => own.every((place) => place.target !== target));
   return [...own, ...others.map((target) => ({ target, megabytes: share(32), mode: "0755", owner }))];
 }
 
-/** Memory file systems that programs expect, and that nothing is put into. In megabytes. */
+/** Returns memory file systems that programs expect, with their megabytes. We put nothing into them. */
 export function otherPlaces(memory_mb: number): Record<string, number> {
   const most = (megabytes: number, part: number) => Math.max(1, Math.min(megabytes, Math.floor(memory_mb / part)));
   return { "/run": most(16, 64), "/var/tmp": most(16, 64), "/dev/shm": most(64, 16) };
 }
 
-/** Shared memory segments of System V in megabytes: they stay, and are charged, when their process is gone. */
+/** Megabytes of shared memory segments of System V. They stay, and count as memory, after their process has ended. */
 const sharedMegabytes = 16;
 
 /**
- * Files of ours below /etc, mounted read-only, but for those that root may write to (own-etc.ts). An engine's own `hostname`
- * and `resolv.conf` are files of the host's disk that root inside may write to, past every limit.
+ * Our own files below /etc, mounted read-only, except those that root may write to (own-etc.ts). The engine's `hostname` and
+ * `resolv.conf` would be files on the host's disk, and root inside could write to them past every limit.
  */
 export const etcFiles = ["passwd", "group", "hosts", "hostname", "resolv.conf"] as const;
 /** There is no name server. */
 export const emptyFile = "resolv.conf" satisfies (typeof etcFiles)[number];
 
-/** Where the engine mounts something of its own or of ours: no part of a layer. */
+/** Places where the engine mounts files of its own or of ours. They are no part of a layer. */
 export const engineOwn = ["/dev", "/proc", "/sys", "/run", "/var/tmp", ...etcFiles.map((name) => `/etc/${name}`), "/.dockerenv"];
 
 export type ContainerFiles = {
-  /** Read-only: those of the specification and ours. */
+  /** Read-only mounts: those of the specification, and ours. */
   mounts: Docker.MountSettings[];
   imageVolumes: string[];
   /** null: the engine's own. */
@@ -124,16 +124,16 @@ export type ContainerFiles = {
 };
 
 /**
- * What one process may have. `nofile` is below every engine's own limit, and low enough that a program which closes all
- * descriptors goes on. A core file may go to a program of the host, by the host's settings. The bytes of message queues are
- * counted for the user across all sandboxes, and so are the processes of `nproc`, which is not set: the container's own
- * limit of pids holds.
+ * The limits of one process. `nofile` is below every engine's own limit, and so low that a program which closes all possible
+ * descriptors does not hang. `core` is 0 because the host's settings may send a core file to a program of the host. `msgqueue`
+ * is 0 because its bytes count for the user across all sandboxes. `nproc` counts the same way, so it is not set; the
+ * container's own limit of pids holds instead.
  */
 const processLimits = { nofile: 16_384, core: 0, msgqueue: 0 };
 
 export const ulimits = Object.entries(processLimits).map(([Name, limit]) => ({ Name, Soft: limit, Hard: limit }));
 
-/** The whole request to the engine for one sandbox. */
+/** Returns the whole request to the engine for one sandbox. */
 export function containerOptions(
   name: string,
   spec: SandboxSpec,
@@ -148,7 +148,7 @@ export function containerOptions(
     Image: image,
     Entrypoint: [`${doorInside}/${keeperFile}`],
     Cmd: [],
-    // The rights of a container whose own process is another user's are no rights of root's.
+    // The engine grants `CapAdd` to commands of root only if the container's own user is root.
     User: "0:0",
     WorkingDir: "/",
     Hostname: hostname,
@@ -168,7 +168,7 @@ export function containerOptions(
   };
 }
 
-/** What holds every container, a sandbox and the services beside it. */
+/** Returns the limits of every container: of a sandbox, and of the services beside it. */
 export function boundedHost({ memory_mb, cpus, pids }: Pick<Limits, "memory_mb" | "cpus" | "pids">, seccomp: string | null) {
   const memory = memory_mb * 1024 * 1024;
   return {
@@ -186,7 +186,7 @@ export function boundedHost({ memory_mb, cpus, pids }: Pick<Limits, "memory_mb" 
   } satisfies Docker.HostConfig;
 }
 
-/** `seccomp`: a profile as JSON; null: the engine's own. */
+/** Returns the engine's security options. `seccomp`: a profile as JSON; null: the engine's own. */
 export function securityOptions(seccomp: string | null): string[] {
   return ["no-new-privileges", ...(seccomp === null ? [] : [`seccomp=${seccomp}`])];
 }
@@ -200,7 +200,7 @@ export function sandboxLabels(spec: Pick<SandboxSpec, "run_id" | "owner" | "limi
   };
 }
 
-/** Who made it, as its labels say. */
+/** Returns who made it, by its labels. */
 export function belongingsOf(found: Record<string, string>): Belongings {
   return {
     run_id: found[labels.run] ?? "",
@@ -210,7 +210,7 @@ export function belongingsOf(found: Record<string, string>): Belongings {
   };
 }
 
-/** Anonymous: the engine makes it with the container and removes it with the container. */
+/** Returns an anonymous volume: the engine makes it with the container, and removes it with the container. */
 export function volume(place: MemoryPlace, ownLabels: Record<string, string>): Docker.MountSettings {
   const options = `${sizeOf(place.megabytes)},mode=${place.mode},uid=${place.owner},gid=${place.owner}`;
   return {

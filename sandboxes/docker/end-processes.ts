@@ -1,18 +1,18 @@
-/** Ends the processes of one container, from inside: one command's, all of a user's, and those that kill back. */
+/** Ends processes of one container from inside: those of one command, all of a user, and those that fight back. */
 import { doorId, guardId } from "./container.ts";
 import type { Finished } from "./exec.ts";
 
 /** Runs a command of ours in the container, as `uid:gid`. */
 export type RunOwn = (argv: string[], user: string) => Promise<Finished>;
 
-/** Every process of one command carries this variable, by which the command's tree is found. A number, never random. */
+/** Every process of one command has this variable, so the whole tree is found by it. Its value is a number, and never random. */
 export const treeVariable = "ALIDADE_EXEC";
 
 /**
- * Ends every process of the user that carries the mark $1. Where the mark cannot be looked for, or processes keep
- * coming, it ends all of that user's: `kill -9 -1` is one system call that no fork bomb outruns. That none was found says
- * something only where no process came or went meanwhile: of a chain of them each may begin behind the look and end
- * before it. Only builtins and grep.
+ * Ends every process of the user that has the mark $1. If it cannot look for the mark, or processes keep coming, it ends all of
+ * that user's processes: `kill -9 -1` is one system call, and no fork bomb is faster. Finding none proves something only if the
+ * list of processes is the same before and after the search. Otherwise each process of a chain could start after the search
+ * passed its place, and end before the next search. Uses only builtins and grep.
  */
 const killMarked = `
 command -v grep >/dev/null || kill -9 -1
@@ -28,8 +28,8 @@ done
 kill -9 -1`;
 
 /**
- * Run as the guard, which the agent cannot signal: prints user and group of each process that lives, but for the
- * container's own and those of the users $1. Only builtins.
+ * Prints user and group of each living process, except the container's first one and those of the users $1. Runs as the guard,
+ * which the agent cannot signal. Uses only builtins.
  */
 const look = `
 for status in /proc/[0-9]*/status; do
@@ -43,13 +43,13 @@ for status in /proc/[0-9]*/status; do
 done
 exit 0`;
 
-/** The guard's other commands, where all is to end. */
+/** Ends the guard's other commands, if everything is to end. */
 const killOwn = "kill -9 -1 2>/dev/null";
 
-/** Root becomes other users to start services and to fetch packages. What is left of more than these stops with the container. */
+/** Root becomes other users to start services and to fetch packages. Processes of more users than this end with the container. */
 const mostUsers = 16;
 
-/** Ends what a command of this user with this mark started: its own processes, and those of users that its root became. */
+/** Ends all processes with this mark: the user's own, and if the user is root, those of users that it became. */
 export async function killTree(own: RunOwn, user: number, mark: string): Promise<void> {
   await killMarkedAs(own, of(user), mark);
   if (user !== 0) return;
@@ -59,7 +59,7 @@ export async function killTree(own: RunOwn, user: number, mark: string): Promise
 async function killMarkedAs(own: RunOwn, user: string, mark: string): Promise<void> {
   const argv = ["sh", "-c", killMarked, "sh", `${treeVariable}=${mark}`];
   const { exit_code } = await own(argv, user).catch(() => ({ exit_code: null }));
-  // No process could be started to look for the mark (the limit of pids is reached): all of the user's then.
+  // No process could start to look for the mark (the limit of pids is reached). So all of the user's processes end.
   if (exit_code !== 0) await killAllOf(own, user);
 }
 
@@ -68,8 +68,8 @@ async function killAllOf(own: RunOwn, user: string): Promise<void> {
 }
 
 /**
- * The agent's processes first, then all others but the door's forwarder. False where one was seen after that: it starts others
- * faster than they are killed, or was only being started.
+ * Ends the agent's processes first, then all others except the door's forwarder. Returns false if a process was seen after the
+ * agent's had been killed: it may start others faster than they are killed, or it had only just started.
  */
 export async function killAll(own: RunOwn, agent: number): Promise<boolean> {
   await killAllOf(own, of(agent));
@@ -78,12 +78,12 @@ export async function killAll(own: RunOwn, agent: number): Promise<boolean> {
   return users?.length === 0;
 }
 
-/** As `uid:gid`: of processes that are neither ours nor the container's own. null: it cannot be seen. `first`: what the shell does before. */
+/** Returns `uid:gid` of processes that are not ours. null: it cannot be seen. `first`: a command that the shell runs before. */
 async function livingUsers(own: RunOwn, first = ""): Promise<string[] | null> {
   const kept = [guardId, doorId];
   const { stdout, exit_code } = await own(["sh", "-c", first + look, "sh", kept.join(" ")], of(guardId));
   if (exit_code !== 0) return null;
-  // Root may have replaced the shell, and print what it likes.
+  // Root may have replaced the shell with one that prints anything.
   const users = stdout.split("\n").filter((line) => /^[0-9]{1,5}:[0-9]{1,5}$/.test(line) && !kept.includes(Number.parseInt(line, 10)));
   return [...new Set(users)].slice(0, mostUsers);
 }

@@ -1,9 +1,9 @@
 /**
- * Which system calls a container has, as a profile in the form that Docker reads. An allow-list: what has no line here is
- * refused with EPERM, also where the engine's own profile allows it.
+ * Makes the profile of system calls that a container may use, in Docker's form. It is an allow-list: a call that it does not
+ * name is refused with EPERM, also if the engine's own profile allows it.
  */
 
-/** By what they are for. Names of other CPUs and of 32-bit programs stand beside their own; an engine skips those that it does not know. */
+/** Grouped by purpose. The lists also hold names of other CPUs and of 32-bit programs; an engine skips names that it does not know. */
 const allowed = {
   "open, read and write files": `
     open openat openat2 creat close close_range read readv pread64 preadv preadv2 write writev pwrite64 pwritev pwritev2
@@ -51,20 +51,20 @@ const allowed = {
     mq_timedsend_time64 mq_timedreceive mq_timedreceive_time64`,
 };
 
-/** The count of these is a user's or the machine's, and all sandboxes of an engine have one user: one of them could take all. */
+/** The kernel limits these by user or by machine, and all sandboxes of an engine have the same user. So one sandbox could take all. */
 const shared = {
   "asynchronous file input and output": `io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents io_pgetevents_time64`,
   "the same through rings, past this filter": `io_uring_setup io_uring_enter io_uring_register`,
 };
 
-/** Instances of it are counted like `shared`; programs that watch files need it. */
+/** Limited like `shared`, but programs that watch files need it. */
 const watching = `inotify_init inotify_init1 inotify_add_watch inotify_rm_watch`;
 
 const unix = 1;
-/** Sockets are of these families of Linux: unix, IPv4, IPv6, netlink. Not AF_VSOCK, which reaches what runs this machine, and not AF_ALG. */
+/** The families of sockets: unix, IPv4, IPv6, netlink. Without AF_VSOCK, which reaches the host of a virtual machine, and AF_ALG. */
 const families = [unix, 2, 10, 16];
 
-/** Calls that change the user of a process, by how many users they name. */
+/** Calls that change the user of a process: first those that name one user, then two, then three. */
 const userCalls = [
   ["setuid", "setuid32", "setfsuid", "setfsuid32"],
   ["setreuid", "setreuid32"],
@@ -72,8 +72,8 @@ const userCalls = [
 ];
 
 /**
- * Users that a process may become: those below 32768, 65534, and the one that it is (-1). Not those above, which are ours
- * (container.ts): no process inside becomes one that could trace or end what keeps the container.
+ * The users that a process may become: those below 32768, 65534, and itself (-1). All others are refused, because Alidade's own
+ * users are among them (container.ts): such a user could end or trace Alidade's processes.
  */
 const becomes: Pick<CallCondition, "value" | "valueTwo">[] = [
   { value: 0xffff8000, valueTwo: 0 },
@@ -81,18 +81,18 @@ const becomes: Pick<CallCondition, "value" | "valueTwo">[] = [
   { value: 0xffffffff, valueTwo: 0xffffffff },
 ];
 
-/** Personalities: Linux, 32-bit Linux, each also with the old version's number, and the question which one it is. */
+/** The personalities Linux and 32-bit Linux, each also with an old version number, and the call that only reads the current one. */
 const personalities = [0, 0x8, 0x20000, 0x20008, 0xffffffff];
-/** Each bit asks for a namespace of its own, in which a process would have capabilities. */
+/** Each bit asks for a new namespace, where a process would have capabilities. */
 const namespaceFlags = 0x7e020000;
 
-/** Linux's numbers, the same on every CPU that engines run on. */
+/** Error numbers of Linux, which are the same on every CPU that engines run on. */
 const errno = { EPERM: 1, ENOSYS: 38 };
 
 type CallCondition = { index: number; value: number; valueTwo?: number; op: "SCMP_CMP_EQ" | "SCMP_CMP_MASKED_EQ" };
 type CallRule = { names: string[]; action: "SCMP_ACT_ALLOW" | "SCMP_ACT_ERRNO"; errnoRet?: number; args?: CallCondition[] };
 
-/** As JSON. `watches`: processes may watch files. */
+/** Returns the profile as JSON. `watches`: processes may watch files. */
 export function seccompProfile({ watches }: { watches: boolean }): string {
   return JSON.stringify({
     defaultAction: "SCMP_ACT_ERRNO",
@@ -104,22 +104,22 @@ export function seccompProfile({ watches }: { watches: boolean }): string {
     ],
     syscalls: [
       allow([...Object.values(allowed), ...(watches ? [watching] : [])].flatMap(words)),
-      // As a kernel without them says it, so that programs take the other way that they have.
+      // A kernel without these calls answers the same, so programs use another way.
       refuse([...Object.values(shared), ...(watches ? [] : [watching])].flatMap(words), errno.ENOSYS),
       ...personalities.map((value) => allow(["personality"], [{ index: 0, value, op: "SCMP_CMP_EQ" }])),
       allow(["clone"], [{ index: 0, value: namespaceFlags, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }]),
-      // Its flags lie in memory, where no filter sees them; libraries go on with clone.
+      // Its flags lie in memory, where no filter sees them. Libraries then use clone.
       refuse(["clone3"], errno.ENOSYS),
       ...userCalls.flatMap((names, more) => usersNamed(more + 1).map((args) => allow(names, args))),
       ...families.map((value) => allow(["socket"], [{ index: 0, value, op: "SCMP_CMP_EQ" }])),
       allow(["socketpair"], [{ index: 0, value: unix, op: "SCMP_CMP_EQ" }]),
-      // How 32-bit programs open sockets of any family; a rule for `socket` would open it with them.
+      // 32-bit programs open sockets of any family by it. Without this line, the rules for `socket` would also allow it.
       refuse(["socketcall"], errno.ENOSYS),
     ],
   } satisfies { syscalls: CallRule[]; [key: string]: unknown });
 }
 
-/** Each way in which so many arguments name users that a process may become. */
+/** Returns every combination in which `count` arguments name users that a process may become. */
 function usersNamed(count: number): CallCondition[][] {
   if (count === 0) return [[]];
   const index = count - 1;

@@ -1,14 +1,14 @@
 /**
- * The program that keeps a container: its first process, which waits for ever. It is a few instructions of machine code, for
- * three things are wanted that no program of an image gives:
+ * Builds the first process of a container, which waits for ever and so keeps the container alive. It is a few instructions of
+ * machine code, because no program of an image does all of this:
  *
- * - No process inside can end it. The kernel protects a first process from signals. This one also says that it cannot be dumped
- *   (`PR_SET_DUMPABLE`), so not even root traces it or writes to its memory: root has no CAP_SYS_PTRACE.
- * - It starts no process. A shell that does ends with "Cannot fork" where the limit of pids is reached.
- * - It ignores SIGCHLD, so the kernel reaps what ended processes left behind.
+ * - No process inside can end it. The kernel protects a first process from signals. This one also sets PR_SET_DUMPABLE to 0.
+ *   So not even root can trace it or write to its memory: root has no CAP_SYS_PTRACE.
+ * - It starts no process. A shell that waits by `sleep` ends with "Cannot fork" when the limit of pids is reached.
+ * - It ignores SIGCHLD, so the kernel removes ended processes by itself.
  */
 
-/** Calls of Linux below: prctl(PR_SET_DUMPABLE, 0), rt_sigaction(SIGCHLD, ignore, NULL, 8), and for ever ppoll(NULL, 0, NULL, NULL, 0). */
+/** Makes these calls: prctl(PR_SET_DUMPABLE, 0), rt_sigaction(SIGCHLD, ignore, NULL, 8), then for ever ppoll(NULL, 0, NULL, NULL, 0). */
 const instructions = new Map(
   Object.entries({
     x64: {
@@ -32,14 +32,14 @@ const instructions = new Map(
   }),
 );
 
-/** The kernel's `sigaction` behind the instructions: SIG_IGN, no flags, no restorer, no mask. */
+/** The kernel's `sigaction`, which follows the instructions: SIG_IGN, no flags, no restorer, no mask. */
 const action = "0100000000000000".padEnd(64, "0");
 
 const fileHeaderBytes = 64;
 const headerBytes = fileHeaderBytes + 56;
 const loadedAt = 0x400000;
 
-/** As an ELF file. `arch`: a CPU in Node's words; null: there is none for it. */
+/** Returns the program as an ELF file. `arch`: the CPU as Node names it. null: there is no program for this CPU. */
 export function keeperProgram(arch: string): Buffer | null {
   const found = instructions.get(arch);
   if (found === undefined) return null;

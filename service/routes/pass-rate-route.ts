@@ -1,4 +1,4 @@
-/** The route of pass rates: how hard each task of a set was. */
+/** Answers how often each task of a set was passed. */
 import { z } from "zod";
 import { rateOf } from "../../tasks/pass-rate.ts";
 import { type Interval, shareInterval } from "../figures/intervals.ts";
@@ -6,10 +6,10 @@ import { passReward } from "../figures/tally.ts";
 import type { SetPasses } from "../set-passes.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 
-/** `pass_rate`: of the results with a reward; null where there is none. Its 95 % interval lies in 0 to 1. */
+/** `pass_rate`: among the results with a reward; null: there are none. `pass_interval`: its 95 % interval, within 0 to 1. */
 export type TaskPassRate = { task_id: string; measured: number; passed: number; pass_rate: number | null; pass_interval: Interval | null };
 
-/** `open`: rollouts that are not over; while there are some, the rates move. `expired`: results that were removed, which may be in no rate. */
+/** `open`: rollouts that are not over; the rates change until all are. `expired`: removed results, which may be missing from the rates. */
 export type SetPassRates = { set_id: string; pass: number; tasks: TaskPassRate[]; open: number; expired: number };
 
 const PassQuery = z.strictObject({

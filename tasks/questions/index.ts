@@ -1,6 +1,6 @@
 /**
- * Rows of questions that are answered in words: .jsonl, a list in .json, or .parquet. The agent's last turn is compared with
- * the row's answer.
+ * Makes tasks of rows of questions: .jsonl, a list in .json, or .parquet. The grader compares the agent's last turn with the
+ * row's answer.
  *
  *     {"question": "How many …?", "answer": "She has … #### 42"}
  *     {"problem": "Find …", "solution": "We have … $\\boxed{\\frac{1}{2}}$", "level": "Level 3"}
@@ -50,7 +50,7 @@ function toTask(row: LocatedRow, path: string): Task {
   return parseTask(Task, task, where);
 }
 
-/** In the form that each set's own answers have. */
+/** Asks for the form that the answers of the set itself have. */
 const ask: Record<MarkedAnswer["mark"], string> = {
   hashes: "Reason step by step. End your last message with a line that holds four # signs and the final answer alone: #### ANSWER",
   boxed: "Reason step by step. End your last message with the final answer, and nothing else, inside \\boxed{}.",
@@ -60,7 +60,7 @@ function isObject(value: unknown): value is QuestionRow {
   return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
-/** The row's own id, else the file's name and the row's number, as errors have it. */
+/** Returns the row's own id, else the file's name and the row's number, which errors show too. */
 function idOf({ value, where }: LocatedRow, path: string): string {
   const own = isObject(value) ? [value.unique_id, value.id].find((id) => typeof id === "string" || typeof id === "number") : undefined;
   const number = /(\d+)\]?$/.exec(where)?.[1] ?? "0";
@@ -70,9 +70,9 @@ function idOf({ value, where }: LocatedRow, path: string): string {
     .replace(/^[^A-Za-z0-9]+/, "");
 }
 
-/** Columns that people choose tasks by. */
+/** Columns by which people choose tasks. */
 const labelled = ["level", "type", "subject", "category", "difficulty", "source", "split"];
-/** A label is a word for a filter, and no text. */
+/** A label is a word to filter by, not a text. */
 const longestLabel = 200;
 
 function labelsOf(row: QuestionRow): Record<string, string> {

@@ -1,4 +1,4 @@
-/** Rows of questions with one answer, in the columns of GSM8K and of MATH, and what of them cannot be compared. */
+/** Reads rows of questions with one answer, in the columns of GSM8K and of MATH. Refuses rows whose answer cannot be compared. */
 import { boxedIn, hashedIn } from "../../graders/rules/marked-answer.ts";
 import { longestMath } from "../../graders/rules/same-math.ts";
 import { columnsOf, rowFiles } from "../read-rows.ts";
@@ -9,7 +9,7 @@ export type QuestionRow = Record<string, unknown>;
 const asks = ["question", "problem"];
 const answers = ["answer", "solution"];
 
-/** Does a file of rows hold questions, by the columns of its first row? */
+/** Whether a file of rows holds questions, by the columns of its first row. */
 export async function holdsQuestions(path: string): Promise<boolean> {
   if (!rowFiles.test(path)) return false;
   const columns = await columnsOf(path);
@@ -17,10 +17,10 @@ export async function holdsQuestions(path: string): Promise<boolean> {
   return has(asks) && has(answers) && !has(["task_id", "instance_id"]);
 }
 
-/** Columns without which the question cannot be answered, or whose answer is one of theirs. */
+/** Columns that belong to the question, or that hold the answers to choose from. */
 const beside = ["choices", "options", "context", "passage", "table", "image", "images"];
 
-/** The text that is asked. Throws `task_invalid`. */
+/** Returns the question's text. Throws `task_invalid`. */
 export function questionOf(row: QuestionRow, where: string): string {
   const more = beside.find((name) => row[name] !== undefined && row[name] !== null);
   if (more !== undefined) throw taskError(where, more, "stands beside the question: only questions that are whole are asked");
@@ -33,8 +33,8 @@ export function questionOf(row: QuestionRow, where: string): string {
 export type MarkedAnswer = { text: string; mark: "boxed" | "hashes" };
 
 /**
- * The answer, and the form in which it is asked for. `answer` is GSM8K's reasoning with `####`, or the answer itself; without it
- * the last `\boxed{…}` of `solution` is it. Throws `task_invalid`.
+ * Returns the answer, and the mark by which the agent is asked for it. `answer` holds GSM8K's reasoning with `####`, or the
+ * answer itself. Without `answer`, `solution` holds it behind `####` or in its last `\boxed{…}`. Throws `task_invalid`.
  */
 export function answerOfRow(row: QuestionRow, where: string): MarkedAnswer {
   const name = answers.find((one) => row[one] !== undefined && row[one] !== null) ?? "answer";
@@ -54,15 +54,15 @@ export function answerOfRow(row: QuestionRow, where: string): MarkedAnswer {
   return { text: answer, mark: found.mark };
 }
 
-/** A file may hold more digits than a number of ours keeps, and an exponent is not how answers are written. */
+/** Whether the number is as the file has it. A file may hold more digits than a number keeps. Answers are written without exponents. */
 function isExact(value: number): boolean {
   return Number.isInteger(value) ? Number.isSafeInteger(value) : /^-?[\d.]+$/.test(String(value));
 }
 
-/** A longer one is a text about the answer. */
+/** A longer text explains the answer, and is none itself. */
 const longestPlain = 200;
 
-/** A solution is a text about the answer, and an answer of several lines is one too. */
+/** Returns a text that is itself the answer. null: a solution, or a text of several lines, explains it. */
 function plainAnswer(text: string, name: string): string | null {
   return name === "answer" && text.length <= longestPlain && !text.trim().includes("\n") ? text : null;
 }

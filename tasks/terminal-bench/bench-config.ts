@@ -1,4 +1,4 @@
-/** `task.yaml` of Terminal-Bench 1, with its defaults. Other fields are ignored there, and said here. */
+/** `task.yaml` of Terminal-Bench 1, with its defaults. Terminal-Bench ignores other fields; so do we, and name them. */
 import { z } from "zod";
 import { terminalParserNames } from "../../graders/harbor/terminal-parsers.ts";
 
@@ -8,7 +8,7 @@ const estimate = z.number().nullish();
 
 export const BenchConfig = z.object({
   instruction: z.string().min(1).optional(),
-  /** The first tasks have these in the place of `instruction`: the entry with the key `base` is it. */
+  /** The first tasks have these instead of `instruction`, which is the entry with the key `base`. */
   descriptions: z.array(z.object({ key: z.string(), description: z.string().min(1) })).optional(),
   author_name: word,
   author_email: word,
@@ -21,7 +21,7 @@ export const BenchConfig = z.object({
   max_agent_timeout_sec: seconds.default(360),
   max_test_timeout_sec: seconds.default(60),
   run_tests_in_same_shell: z.boolean().default(false),
-  /** A terminal is not recorded here in any case. */
+  /** Ignored, because we never record a terminal. */
   disable_asciinema: z.boolean().nullish(),
   estimated_duration_sec: estimate,
   expert_time_estimate_min: estimate,
@@ -29,7 +29,7 @@ export const BenchConfig = z.object({
 });
 export type BenchConfig = z.infer<typeof BenchConfig>;
 
-/** Fields that Terminal-Bench does not know, and ignores. */
+/** Returns the fields that Terminal-Bench does not know, and so ignores. */
 export function unknownFields(value: unknown): string[] {
   return Object.keys(value ?? {}).filter((key) => !Object.hasOwn(BenchConfig.shape, key));
 }

@@ -1,4 +1,4 @@
-/** What the agent's sandbox is made of: the image that `client` builds, or names. */
+/** Finds what the agent's sandbox is made from: the image that `client` builds or names. */
 import { join } from "node:path";
 import type { Build } from "../../base/schema/environment/build.ts";
 import type { LastStage } from "../../sandboxes/images/build/dockerfile.ts";

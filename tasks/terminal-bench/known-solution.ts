@@ -1,4 +1,4 @@
-/** What Terminal-Bench's oracle does: it runs `solution.sh`, or types the commands of `solution.yaml`. */
+/** Does what Terminal-Bench's oracle does: runs `solution.sh`, or types the commands of `solution.yaml`. */
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -12,7 +12,7 @@ const Typed = z.array(z.looseObject({ command: z.string(), append_enter: z.boole
 
 export type BenchSolution = {
   gold_script?: GoldScript;
-  /** It is typed into the shell that the agent has, and not run in one of its own. */
+  /** Terminal-Bench types it into the agent's shell, and does not run it in a shell of its own. */
   isTyped: boolean;
 };
 
@@ -22,7 +22,7 @@ export async function knownSolution(folder: string): Promise<BenchSolution> {
   const typed = join(folder, "solution.yaml");
   if (!(await isFile(typed))) return { isTyped: false };
   const commands = parseTask(Typed, await readYaml(typed, { followsLinks: false }), typed);
-  // Keys for a program that runs in the terminal are no lines of a script.
+  // Keys for a program in the terminal cannot become lines of a script.
   if (commands.some(({ append_enter }) => !append_enter)) return { isTyped: true };
   return { gold_script: await goldScript(commands.map(({ command }) => `${command}\n`).join("")), isTyped: true };
 }

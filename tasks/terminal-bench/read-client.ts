@@ -1,6 +1,6 @@
 /**
- * `docker-compose.yaml` of a task: `client` is the agent's sandbox, the others become its services. A key that no list names
- * is refused by file, service and key.
+ * Reads a task's `docker-compose.yaml`. `client` is the agent's sandbox, the others become its services. An unknown key is
+ * refused; the error names file, service and key.
  */
 import { z } from "zod";
 import { ImageName } from "../../base/schema/environment/image-name.ts";
@@ -9,7 +9,7 @@ import { Argv } from "../harbor/compose/compose-words.ts";
 import { readServices } from "../harbor/compose/read-compose.ts";
 import { MainConfig, SidecarConfig } from "../harbor/compose/service-config.ts";
 
-/** What Terminal-Bench sets for each file. Those of the host's folders are words that only `volumes` may hold. */
+/** The variables that Terminal-Bench sets. Those for folders of the host get words that only `volumes` accepts. */
 const variables = {
   T_BENCH_TASK_DOCKER_CLIENT_IMAGE_NAME: "client",
   T_BENCH_TASK_DOCKER_CLIENT_CONTAINER_NAME: "client",
@@ -23,7 +23,7 @@ const variables = {
 
 const logVolume = /^host-(?:agent-)?logs(?:\/[^:]*)?:(\/[^:]*)$/;
 
-/** Keeps the container alive, as a sandbox is in any case. */
+/** Commands that only keep the container alive. A sandbox stays alive without them. */
 const keepAlive = /^(?:(?:\/bin\/)?(?:ba)?sh(?: -c (?:exec )?|$))?(?:sleep infinity|tail -f \/dev\/null)?$/;
 
 const { build, working_dir, user, mem_limit, cpus, pids_limit, deploy } = SidecarConfig.shape;
@@ -37,7 +37,7 @@ const ClientConfig = z.strictObject({
     .refine((argv) => keepAlive.test(argv?.join(" ") ?? ""), {
       error: ({ input }) => `is ${JSON.stringify(input)}: a sandbox is only kept alive, so start programs in the image's ENTRYPOINT`,
     }),
-  /** Folders of logs in the sandbox. */
+  /** The folders in the sandbox to which volumes of logs are mounted. */
   volumes: z
     .array(
       z
@@ -51,7 +51,7 @@ const ClientConfig = z.strictObject({
 });
 export type ClientConfig = z.infer<typeof ClientConfig>;
 
-/** `host`: the variables that the operator gives to tasks. Throws `task_invalid`. */
+/** Returns the client and the services. `host`: the variables that the operator gives to tasks. Throws `task_invalid`. */
 export function readClient(file: string, host: Readonly<Record<string, string>>): Promise<{ own: ClientConfig; services: Services }> {
   return readServices(file, { name: "client", schema: ClientConfig, without: (raw) => raw }, { ...host, ...variables });
 }

@@ -1,4 +1,4 @@
-/** Which folders hold tasks of Terminal-Bench. Their `task.yaml` has the name of our own: what stands in it tells them apart. */
+/** Finds folders with tasks of Terminal-Bench. Our own form has a `task.yaml` too, so its contents tell the two apart. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { exists } from "../host-path.ts";
@@ -7,7 +7,7 @@ import { readText } from "../read-text.ts";
 export const configName = "task.yaml";
 export const scriptName = "run-tests.sh";
 
-/** The folder itself, else those of its folders that are one. */
+/** Returns the folder if it is a task; otherwise its subfolders that are tasks. */
 export async function terminalBenchFolders(folder: string): Promise<string[]> {
   if (await isTerminalBench(folder)) return [folder];
   const entries = await readdir(folder, { withFileTypes: true });
@@ -16,10 +16,10 @@ export async function terminalBenchFolders(folder: string): Promise<string[]> {
   return inside.filter((_, index) => is[index]).sort();
 }
 
-/** A longer file is no task in either form. */
+/** Neither form allows a longer file. */
 const mostBytes = 1024 * 1024;
 
-/** Our own `task.yaml` has a `task_id`, and no need of the files that stand beside Terminal-Bench's. */
+/** Whether it is one: it has one of the files beside `task.yaml`, and no `task_id` in it, which our own form needs. */
 export async function isTerminalBench(folder: string): Promise<boolean> {
   const beside = [scriptName, "docker-compose.yaml", "solution.sh", "solution.yaml"];
   const [has, ...others] = await Promise.all([configName, ...beside].map((name) => exists(join(folder, name))));

@@ -1,4 +1,4 @@
-/** One task folder of Terminal-Bench as a Task. */
+/** Makes a Task of one folder of Terminal-Bench. */
 import { basename, join } from "node:path";
 import { overlay, readFolder } from "../../base/files/file-tree.ts";
 import { type Environment, Limits, Task } from "../../base/schema/task.ts";
@@ -63,7 +63,7 @@ function instructionOf({ instruction, descriptions = [] }: BenchConfig, file: st
   throw taskError(file, "instruction", "is missing, and no entry of descriptions has the key base: write it");
 }
 
-/** Made as root before the agent starts, for all to write, as Terminal-Bench's mounts are. */
+/** Root makes these folders before the agent starts. All users may write to them, as to Terminal-Bench's mounts. */
 const madeFolders = 'mkdir -p "$@" && chmod 777 "$@"';
 
 function environmentOf(client: ClientConfig, { image, build, stage }: ClientSource, options: LoadOptions): Partial<Environment> {
@@ -77,14 +77,14 @@ function environmentOf(client: ClientConfig, { image, build, stage }: ClientSour
     writable: "root",
     work: wholeLayer,
     healthcheck: healthcheckOf(client.healthcheck),
-    // Terminal-Bench cuts no network; here the operator must allow it, to the agent and to the tests.
+    // In Terminal-Bench everything has a network. Here the operator must allow it, to the agent and to the tests.
     network: options.allowPublic ? "public" : "none",
     grading_network: options.verifierNetwork ?? "none",
     setup: { command: ["sh", "-c", madeFolders, "sh", ...folders], network: "none", user: "root" },
   };
 }
 
-/** `tests/` and the script stand in one folder there, and what the former has wins. */
+/** Terminal-Bench copies the script and `tests/` to one folder. If both have a file of one name, that of `tests/` wins. */
 async function testsOf(folder: string): Promise<string> {
   const script = join(folder, scriptName);
   if (!(await isFile(script))) throw taskError(script, "the file", "is no file (links are not followed): it runs the tests");
@@ -94,12 +94,12 @@ async function testsOf(folder: string): Promise<string> {
 }
 
 function graderOf(config: BenchConfig, tests: string, { stage }: ClientSource): Pick<HarborSpec, "kind" | "tests" | "user" | "printed"> {
-  // A shell of the tests' own is root's; that of the agent is its user's.
+  // Tests in a shell of their own run as root. Those for the agent's shell run as the agent's user.
   const user = config.run_tests_in_same_shell ? userOf(stage.user) : "root";
   return { kind: "harbor", tests, user, printed: config.parser_name };
 }
 
-/** A label is a word for a filter, and no text. */
+/** A label is a word to filter by, not a text. */
 const longestLabel = 200;
 
 function labelsOf({ difficulty, category, tags }: BenchConfig): Record<string, string> {

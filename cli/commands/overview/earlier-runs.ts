@@ -1,4 +1,4 @@
-/** How often tasks were passed in earlier runs, for the choice by `pass_rate`. */
+/** Counts how often tasks were passed in earlier runs, to choose tasks by `pass_rate`. */
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { isSetId } from "../../../base/schema/ids.ts";
 import { passReward } from "../../../service/figures/index.ts";
@@ -11,7 +11,7 @@ import { entriesOf } from "./entries-of.ts";
 /** Reads a set of the service that makes the run. */
 export type CountsOfSet = (set: string, pass: number) => Promise<PassCounts>;
 
-/** null: the choice asks for no pass rate. Throws `config_invalid` naming the field. `ofSet`: null where no service makes the run. */
+/** Returns null if the choice asks for no pass rate. Throws `config_invalid` with the field. `ofSet` null: no service makes the run. */
 export async function earlierRuns(
   choice: TaskChoice,
   note: (text: string) => void,
@@ -46,7 +46,7 @@ async function countsOf(run: string, pass: number, ofSet: CountsOfSet | null): P
   }
 }
 
-/** As `stats` counts: of each rollout the last attempt, and a reward that is not there is none. */
+/** Counts as `stats` does: the last attempt of each rollout, without rollouts that have no reward. */
 async function countsIn(folder: string, pass: number): Promise<PassCounts> {
   const counts = new Map<string, PassCount>();
   for (const { task_id, reward } of toRollouts(await entriesOf(folder))) {
