@@ -97,10 +97,13 @@ export function pytestVerbose(log: string): Statuses {
   return found;
 }
 
+/** Made once: a log may have millions of lines. */
+const blankAndStatus = statuses.map((status) => [status, new RegExp(String.raw`\s${status}`)] as const);
+
 /** The statuses are looked for one after the other, each behind a blank. A name is what stands behind the last `::`. */
 function firstStatus(line: string): readonly [name: string, status: string] | null {
-  for (const status of ["PASSED", "FAILED", "SKIPPED", "ERROR"]) {
-    const at = line.search(new RegExp(String.raw`\s${status}`));
+  for (const [status, behindBlank] of blankAndStatus) {
+    const at = line.search(behindBlank);
     if (at === -1) continue;
     const name = line.slice(0, at).trimEnd();
     return [name.slice(name.lastIndexOf("::") + (name.includes("::") ? 2 : 1)), status];

@@ -66,3 +66,11 @@ test("a log without its marks, one that names no test, and one whose command fai
   assert.match(parse(`${marked("PASSED t.py::a")}${marks.exit}: 1\n`, "").problem ?? "", /ended with 1, and its log has no failed test/);
   assert.equal(parse(`${marked("PASSED t.py::a\nFAILED t.py::b")}${marks.exit}: 1\n`, "").problem, null);
 });
+
+test("a log of doctest's with millions of beginnings, or nested without end, is read in a time that grows with its length", () => {
+  const parser = parserNamed("parse_log_doctest");
+  const deep = '<SubCase name="a">'.repeat(80_000) + "<Expression/>".repeat(80_000) + "</SubCase>".repeat(80_000);
+  const raw = `<![CDATA[${"<SubCase ".repeat(400_000)}]]>`;
+  for (const log of ["<doctest ".repeat(400_000), `<doctest>${deep}</doctest>`, `<doctest>${raw}</doctest>`])
+    assert.ok(parser.parse(`${marks.start}\n${log}\n${marks.end}\n`, ""));
+});
