@@ -24,21 +24,27 @@ const fetching: Record<string, RegExp> = {
 /** Longer than scripts of tests are. The rest of a longer one is not searched. */
 const longestScript = 1024 * 1024;
 
-/** Returns the `.sh` files among the tests as one text, and the tools by which they fetch. */
-export function fetchingScripts(files: readonly Pick<TreeFile, "path" | "content">[]): { script: string; tools: string[] } {
-  const scripts = files
+/** Returns the lines that fetch in the `.sh` files among the tests, and the tools by which they do. */
+export function fetchingScripts(files: readonly Pick<TreeFile, "path" | "content">[]): { lines: string[]; tools: string[] } {
+  const lines = files
     .filter(({ path }) => path.endsWith(".sh"))
-    .map(({ content }) => content.subarray(0, longestScript).toString("utf8"));
-  return { script: scripts.join("\n"), tools: [...new Set(scripts.flatMap(fetchingTools))] };
+    .flatMap(({ content }) => codeOf(content.subarray(0, longestScript).toString("utf8")));
+  return { lines: lines.filter((line) => Object.values(fetching).some((pattern) => pattern.test(line))), tools: toolsIn(lines) };
 }
 
 /** Returns the tools' names in the order of the list above. Ignores comments. */
 export function fetchingTools(script: string): string[] {
-  const lines = script
-    .slice(0, longestScript)
+  return toolsIn(codeOf(script.slice(0, longestScript)));
+}
+
+function codeOf(script: string): string[] {
+  return script
     .replace(/\\\n/g, " ")
     .split("\n")
     .map((line) => line.replace(/(^|\s)#.*$/, "").slice(0, 4_000));
+}
+
+function toolsIn(lines: readonly string[]): string[] {
   return Object.entries(fetching)
     .filter(([, pattern]) => lines.some((line) => pattern.test(line)))
     .map(([name]) => name);

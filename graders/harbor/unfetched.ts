@@ -8,7 +8,7 @@ import type { NetworkAccess, NetworkUse } from "../../base/schema/network.ts";
 import { hostName } from "../../sandboxes/network/allowed-names.ts";
 
 export const Unfetched = z.strictObject({
-  /** Programs that the script names and that were not found. */
+  /** Programs that were not found, and that the script fetches or fetches by. */
   missing: z.array(z.string()),
   /** Package managers that said that they failed. */
   failed: z.array(z.string()),
@@ -37,7 +37,11 @@ const failures: readonly (readonly [tool: string, line: RegExp])[] = [
     "uv",
     /[Ff]ailed to (?:fetch|download)[:` ]|error sending request for url|Request failed after|dns error|tunnel error|No solution found when resolving/,
   ],
-  ["npm", /^npm (?:ERR!|error) (?:code E[A-Z0-9_]+$|network )/],
+  // Other codes tell of the work's own package.json, or of tests that failed (ELIFECYCLE).
+  [
+    "npm",
+    /^npm (?:ERR!|error) (?:code E(?:AI_AGAIN|NOTFOUND|CONN[A-Z]+|TIMEDOUT|NETUNREACH|HOSTUNREACH|401|403|407|429|5\d\d)$|code ERR_SOCKET_TIMEOUT$|network )/,
+  ],
   ["cargo", /^error: failed to (?:get|download|fetch)|^warning: spurious network error/],
   ["go", /dial tcp: lookup |proxyconnect tcp: /],
   ["gem", /^ERROR: {1,2}Could not find a valid gem|^Could not (?:reach|find) .{1,200} (?:source|gem)/],
@@ -66,8 +70,8 @@ const longestLine = 1_000;
 const mostNamed = 5;
 
 export type FetchSigns = {
-  /** The task's own scripts of tests. */
-  script: string;
+  /** The lines by which the task's own scripts of tests fetch. */
+  lines: readonly string[];
   /** Tools by which they fetch. */
   tools: readonly string[];
   output: string;
@@ -76,15 +80,17 @@ export type FetchSigns = {
 };
 
 /** Returns null if there is no sign, or if these tests fetch nothing. */
-export function unfetched({ script, tools, output, refusals, access }: FetchSigns): Unfetched | null {
+export function unfetched({ lines: fetches, tools, output, refusals, access }: FetchSigns): Unfetched | null {
   if (tools.length === 0) return null;
   const speakers = new Set(tools.map((tool) => speaksAs.get(tool) ?? tool));
+  // Other programs that a script names may be what the work is to make.
+  const fetched = new Set(fetches.flatMap((line) => line.split(/[^\w.+-]+/)));
   const lines = output
     .slice(-mostCharacters)
     .split("\n")
     .map((line) => line.trim().slice(0, longestLine));
   const told = lines.flatMap((line) => failures.flatMap(([tool, says]) => (speakers.has(tool) && says.test(line) ? [{ tool, line }] : [])));
-  const missing = lines.flatMap((line) => notFound.exec(line)?.[1] ?? []).filter((name) => isWordOf(name, script));
+  const missing = lines.flatMap((line) => notFound.exec(line)?.[1] ?? []).filter((name) => fetched.has(name));
   const refused = refusals.map(
     ({ host, port, reason }) => `${host ?? "a request without a host"}${port === null ? "" : `:${port}`} (${reason})`,
   );
@@ -97,10 +103,6 @@ export function unfetched({ script, tools, output, refusals, access }: FetchSign
     hosts: first([...refused, ...named]),
     reach: typeof access === "string" ? access : "allow",
   };
-}
-
-function isWordOf(name: string, script: string): boolean {
-  return script.split(/[^\w.+-]+/).includes(name);
 }
 
 function hostsIn(line: string): string[] {

@@ -44,11 +44,17 @@ for (const [script, output, failed, hosts] of [
     assert.match(found === null ? "" : unfetchedInWords(found), /--verifier-network/);
   });
 
-test("programs that a fetching script names and that are not found are missing, as each shell says it", () => {
+test("programs that a script fetches, or fetches by, and that are not found are missing, as each shell says it", () => {
   const script = "apt-get install -y curl\ncurl https://example.org | sh\nuvx pytest\n";
   for (const line of ["/tests/test.sh: line 3: uvx: command not found", "/tests/test.sh: 3: uvx: not found", "sh: uvx: not found"])
     assert.deepEqual(signs(script, line)?.missing, ["uvx"], line);
   assert.equal(signs(script, "sh: another: not found"), null, "no word of the script");
+});
+
+test("a program that the work is to make is no tool of the tests, and their failure is no failure of npm's", () => {
+  assert.equal(signs("apt-get install -y curl\nmytool --version\n", "/tests/test.sh: line 2: mytool: command not found"), null);
+  for (const code of ["ELIFECYCLE", "ERESOLVE", "EJSONPARSE", "ENOENT", "E404"])
+    assert.equal(signs("npm ci\nnpm test\n", `npm ERR! code ${code}`), null, code);
 });
 
 test("tests that fetch nothing lack nothing, whatever is printed", () => {
