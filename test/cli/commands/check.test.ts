@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
-import { cli, jsonOf, root } from "../../fakes/processes/cli.ts";
+import { cli, cliProcess, jsonOf, root } from "../../fakes/processes/cli.ts";
 import { graderServer } from "../../fakes/proxies/grader-server.ts";
 import { reader } from "../../graders/judge/scripted-judge.ts";
 
@@ -62,6 +62,10 @@ test("check runs nothing as the user without the user's word, and names a wrong 
 });
 
 test("reap removes what a process that died left behind, and says what", { timeout: 60_000 }, async () => {
+  // In a place of its own, for each run on this machine removes what the dead left in the usual one.
+  const TMPDIR = join(scratch, "left");
+  await mkdir(TMPDIR);
+  const env = { TMPDIR };
   // A process that makes a sandbox and is killed with it.
   const code = `
     const { localProcess } = await import(${JSON.stringify(join(root, "sandboxes/process.ts"))});
@@ -71,19 +75,22 @@ test("reap removes what a process that died left behind, and says what", { timeo
     const sandbox = await localProcess.create(spec, AbortSignal.timeout(10_000));
     console.log(sandbox.outside("/"));
     setInterval(() => undefined, 1000);`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
+    stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, ...env },
+  });
   const [line] = await once(child.stdout, "data");
   const folder = join(String(line).trim(), "..");
   await stat(folder);
   child.kill("SIGKILL");
   await once(child, "close");
-  const { removed } = jsonOf<{ removed: string[] }>(await cli(["reap", "--json"]));
+  const { removed } = jsonOf<{ removed: string[] }>(await cliProcess(["reap", "--json"], { env }));
   assert.ok(
     removed.some((text) => text.includes(folder) && text.includes("run dead")),
     JSON.stringify(removed),
   );
   await assert.rejects(stat(folder));
-  assert.equal((await cli(["reap"])).code, 0);
+  assert.equal((await cliProcess(["reap"], { env })).code, 0);
 });
 
 test("check grades by a server that --grader-server names, and leaves a task of any other one out by its field", {
