@@ -1,8 +1,8 @@
-/** `eval_script` of swebench 5: it prints the marks around the tests by itself, and says how the test command ended only if asked. */
+/** `eval_script` of swebench 5. It prints the marks around the tests, but not how the test command ended. */
 import { marks } from "../../graders/parsers/swe/status-log.ts";
 import { taskError } from "../task-error.ts";
 
-/** The script with a line that says how the tests ended. Throws where a mark is missing: then no result would be found. */
+/** Adds a line that prints how the tests ended. Throws if a mark is missing, because no result would be found then. */
 export function markedScript(script: string, where: string): string {
   for (const mark of [marks.start, marks.end])
     if (!script.includes(mark)) throw taskError(where, "eval_script", `prints no line "${mark}": results are looked for between the marks`);

@@ -1,4 +1,4 @@
-/** Rows of the SWE sets, as they are published, and our own: .jsonl, a list in .json, or .parquet. */
+/** Loads rows of the SWE sets in their published form, and rows of our own form: .jsonl, a list in .json, or .parquet. */
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Task } from "../../base/schema/task.ts";
@@ -21,7 +21,7 @@ import { sweRebench } from "./swe-rebench.ts";
 import type { Columns, SweSet } from "./swe-set.ts";
 import { sweSmith } from "./swe-smith.ts";
 
-/** Asked in this order: the last one's columns are those that most others have too. */
+/** Asked in this order. `sweBench` is last, because most other sets have its columns too. */
 export const sweSets: readonly SweSet[] = [sweBenchPro, sweRebench, r2eGym, multiSwe, sweBenchLive, sweSmith, sweBench];
 
 export const sweRow: TaskFormat = {
@@ -59,7 +59,7 @@ function isRow(value: unknown): value is Columns {
   return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
-/** Before a row is looked at: the bad ones beside the wanted ones are none of its business. A row without a name is. */
+/** Whether to load the row. If some ids are wanted, other rows are not read, so their mistakes do not matter. */
 function isWanted(value: unknown, only: ReadonlySet<string> | undefined): boolean {
   if (only === undefined || !isRow(value)) return only === undefined;
   const { instance_id: id = multiSwe.idOf(value) ?? r2eGym.idOf(value) } = value;
@@ -82,7 +82,7 @@ async function toTask({ value, where }: LocatedRow, folder: string, options: Loa
   );
 }
 
-/** The task with an image that is made from the row's recipe in the place of the published one. */
+/** Returns the task with an image that is built from the row's recipe, instead of the published image. */
 async function withBuild(task: Task, set: SweSet, row: Columns, where: string, options: LoadOptions): Promise<Task> {
   const { image, workdir } = task.environment;
   if (set.recipe === undefined)

@@ -1,6 +1,6 @@
 /**
- * By repository, how the log of its tests is read: the table of multi-swe-bench at commit 24f493f8, where each repository
- * registers a class. Left out are those whose class reads in a way that no parser here does, or finds nothing.
+ * Says which parser reads the log of a repository's tests. It follows multi-swe-bench at commit 24f493f8, where each repository
+ * has a class. Repositories are left out if no parser here reads as their class does, or if their class finds nothing.
  */
 const byParser: readonly (readonly [string, string])[] = [
   [
@@ -41,7 +41,7 @@ const byParser: readonly (readonly [string, string])[] = [
 
 const parsers = new Map(byParser.flatMap(([parser, repos]) => repos.split(/\s+/).map((repo) => [repo, parser] as const)));
 
-/** Pull requests whose log is another one than that of their repository's others: first and last number. */
+/** Pull requests whose log differs from that of the repository's others, as first and last number. */
 const exceptions: readonly (readonly [string, number, number, string])[] = [
   ["facebook/zstd", 1831, 2703, "multi_swe_zstd_decoder"],
   ["facebook/zstd", 1230, 1748, "multi_swe_zstd_pool"],
@@ -50,7 +50,7 @@ const exceptions: readonly (readonly [string, number, number, string])[] = [
 
 export const multiSweRepos: readonly string[] = [...parsers.keys()];
 
-/** null: the table does not have the repository. */
+/** Returns null if the table does not have the repository. */
 export function multiSweParserOf(repo: string, number: number): string | null {
   const other = exceptions.find(([name, first, last]) => name === repo && first <= number && number <= last);
   return other?.[3] ?? parsers.get(repo) ?? null;

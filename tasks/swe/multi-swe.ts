@@ -1,7 +1,7 @@
 /**
- * Multi-SWE-bench and Multi-SWE-RL: an image a pull request, the repository at /home/<its name>, and a script in the image
- * that runs the tests. How the log of each repository is read says multi-swe-repos.ts. The maps of the rows are published in
- * two forms: name -> statuses, and, where a table has no columns of free names, lists beside each other.
+ * Multi-SWE-bench and Multi-SWE-RL. Each pull request has an image, with the repository at /home/<its name> and a script that runs
+ * the tests. multi-swe-repos.ts says which parser reads the log. A row's maps are published in two forms: as name -> statuses,
+ * or as lists of equal length, for tables whose columns need fixed names.
  */
 import { z } from "zod";
 import { parseTask, taskError } from "../task-error.ts";
@@ -19,7 +19,7 @@ const Lists = z.looseObject({ name: z.array(z.string()), fix: z.array(z.string()
 const Issue = z.looseObject({ title: z.string().nullish(), body: z.string().nullish() });
 const IssueLists = z.looseObject({ title: z.array(z.string().nullable()), body: z.array(z.string().nullable()) });
 
-/** Lists beside each other as the map that they stand for. Names are a stranger's, so no plain object has them. */
+/** Makes a Map of such lists. Their names come from strangers, so they are no keys of a plain object. */
 const fromLists = (value: unknown): unknown => {
   const lists = Lists.safeParse(value);
   if (!lists.success) return isPlain(value) ? new Map(Object.entries(value)) : value;
@@ -42,7 +42,7 @@ const MultiRow = z.looseObject({
   base: z.looseObject({ sha: Commit }),
   fix_patch: Text,
   test_patch: Text,
-  /** Names a class of the set's code for some numbers of a repository, and an image of another make. */
+  /** Such a row uses another class of the set's code, and an image that was made in another way. */
   number_interval: z.string().nullish(),
   tag: z.string().nullish(),
   resolved_issues: Issues.default([]),
@@ -75,7 +75,7 @@ export const multiSwe: SweSet & { idOf(row: Columns): string | null } = {
       image: `mswebench/${row.org}_m_${row.repo}:pr-${row.number}`.toLowerCase(),
       workdir: `/home/${row.repo}`,
       base: row.base.sha,
-      // The image's build leaves the fix and the tests beside the repository.
+      // The image has the fix and the tests beside the repository.
       conceal: "rm -f /home/fix.patch /home/test.patch",
       script: marked("", "bash /home/run.sh"),
       parser,
@@ -93,7 +93,7 @@ function passing(tests: z.infer<typeof Runs>): string[] {
   return [...tests].flatMap(([name, run]) => (run === null || (run.fix ?? "PASS") !== "PASS" ? [] : [name]));
 }
 
-/** The issues that the pull request resolved: its own text may tell the solution. */
+/** Returns the issues that the pull request resolved. The text of the pull request itself may tell the solution. */
 function instructionOf({ resolved_issues }: z.infer<typeof MultiRow>, where: string): string {
   const texts = resolved_issues.map(({ title, body }) => [title, body].filter((part) => part?.trim()).join("\n\n"));
   const text = texts.filter((part) => part !== "").join("\n\n");

@@ -1,13 +1,13 @@
 /**
- * SWE-bench Multilingual, whose published rows do not say how they are tested: the tables of swebench 4.1 do, a row for each
- * instance. A version is the number of its pull request.
+ * SWE-bench Multilingual. Its published rows do not say how they are tested, so this table does, as swebench 4.1's. It has a row
+ * for each instance. A version is the number of the instance's pull request.
  */
 
 type Tests = readonly [
   version: string,
   /** The whole test command: lines of bash. */
   command: string,
-  /** What is built again with the work in place; left out: as the repository's other instances do, or nothing. */
+  /** Commands that build again with the work in place. Default: those of the repository. */
   build?: string,
 ];
 type Repo = readonly [repo: string, parser: string, build: string, tests: readonly Tests[]];
@@ -798,7 +798,7 @@ const repos: readonly Repo[] = [
   ],
 ];
 
-/** Two repositories whose logs are read by the instance. */
+/** Instances of two repositories that have parsers of their own. */
 const parsers = new Map([
   ...["9141", "8047", "8167"].map((version) => [`jekyll/jekyll ${version}`, "parse_log_minitest"] as const),
   ...["8761", "8771"].map((version) => [`jekyll/jekyll ${version}`, "parse_log_cucumber"] as const),
@@ -817,7 +817,7 @@ const byInstance = new Map(
 
 export type MultilingualTests = { command: string; parser: string; build: string };
 
-/** null: the table does not have the instance. Rows spell some repositories in small letters. */
+/** Returns null if the table does not have the instance. Ignores case, because rows spell some repositories in small letters. */
 export function multilingualTestsOf(repo: string, version: string): MultilingualTests | null {
   return byInstance.get(`${repo} ${version}`.toLowerCase()) ?? null;
 }

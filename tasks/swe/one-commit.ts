@@ -1,9 +1,9 @@
-/** The agent sees one commit of history: what came before tells of style alone, and what came after holds the answer. */
+/** Leaves the agent one commit of history. Earlier commits show style at most, and later ones hold the answer. */
 
 /**
- * Makes the commit anew from the index, without parents, and leaves the old objects behind. The work tree and the index
- * stay as they are, also where an image's build changed files. An image without git has no use of the folder. Everything
- * stays on the file system of the work tree: git renames packs, and /tmp is another one.
+ * Makes a new commit from the index, without parents, and drops all old objects. The work tree and the index stay unchanged, also
+ * if an image's build changed files. In an image without git the folder is removed. All files stay on the work tree's file system:
+ * git renames packs, and /tmp is another file system.
  */
 export const oneCommit = `set -e
 if [ -e .git ]; then

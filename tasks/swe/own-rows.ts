@@ -1,13 +1,13 @@
 /**
- * Rows like those of SWE-bench with three columns of ours: `source` says where the tree comes from, `test_cmd` and
- * `log_parser` how it is tested.
+ * Loads rows like SWE-bench's with three columns of our own: `source` says where the tree comes from; `test_cmd` and `log_parser`
+ * say how it is tested.
  *
  *     {"instance_id": "…", "repo": "o/r", "base_commit": "…", "problem_statement": "…", "FAIL_TO_PASS": […], "PASS_TO_PASS": […],
  *      "source": {"kind": "npm", "package": "qs", "base": {"version": …, "integrity": …}, "fixed": {…}, "tests": ["test/**"], …},
  *      "test_cmd": ["node", "{runner}", "test"], "log_parser": "tape"}
  *
- * With an `npm` source base, tests and gold are two published versions, so the row holds no code. With a `folder`
- * source `patch` and `test_patch` are the diffs of the row, as in SWE-bench.
+ * An `npm` source names two published versions, which give the base, the tests and the gold patch. So such a row holds no code.
+ * With a `folder` source, the row has `patch` and `test_patch`, as in SWE-bench.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -34,9 +34,9 @@ const Published = z.strictObject({
 });
 
 const Common = {
-  /** Globs of the test files: taken from the fixed version, and never part of the gold change. */
+  /** Globs of the test files. They come from the fixed version, and are never part of the gold patch. */
   tests: z.array(z.string()).min(1),
-  /** Folder with package.json and package-lock.json of what the tests require, beside the row's file. */
+  /** Folder beside the row's file, with package.json and package-lock.json of what the tests require. */
   dependencies: z.string().nullable().default(null),
 };
 
@@ -54,7 +54,7 @@ type Source = z.infer<typeof Source>;
 
 const patchText = z.string().nullable().default(null);
 
-/** Loose, for the sets that exist carry more columns (hints_text, created_at, version …). */
+/** Loose, because such rows have more columns (hints_text, created_at, version …). */
 const SweRow = z.looseObject({
   instance_id: Task.shape.task_id,
   repo: z.string().min(1),
@@ -72,10 +72,10 @@ const SweRow = z.looseObject({
 });
 type SweRow = z.infer<typeof SweRow>;
 
-/** Where what the tests require is mounted; Node looks there through NODE_PATH. */
+/** Packages that the tests require are mounted here. Node finds them through NODE_PATH. */
 const dependenciesInside = "/deps";
 
-/** Those of the rows that can be loaded, by row. */
+/** Returns the tasks of the rows that can be loaded, by row. */
 export async function loadOwnRows(rows: LocatedRow[], path: string, options: LoadOptions): Promise<Map<LocatedRow, Task>> {
   const read = await loadEach(
     rows,
@@ -84,7 +84,7 @@ export async function loadOwnRows(rows: LocatedRow[], path: string, options: Loa
     options,
   );
   const tasks = new Map<LocatedRow, Task>();
-  // One after the other, for they share a registry and a cache; and those of one tree together, so that it is read once.
+  // One after the other, because they share a registry and a cache. Rows of one tree follow each other, so it is read once.
   const trees = Map.groupBy(read, ({ row: { source } }) => (source.kind === "npm" ? source.fixed.integrity : source.path));
   const reading = { ...options, read: rereading() };
   for (const { row, one } of [...trees.values()].flat()) {
@@ -99,7 +99,7 @@ export async function loadOwnRows(rows: LocatedRow[], path: string, options: Loa
   return tasks;
 }
 
-/** How a load reads: the last folder is kept, so that reading it again at once costs nothing. */
+/** Reads for one load. It keeps the last folder, so reading that again at once costs nothing. */
 type RowReading = LoadOptions & { read: (folder: string) => Promise<TreeFile[]> };
 
 function rereading(): RowReading["read"] {
@@ -126,7 +126,7 @@ async function toTask(row: SweRow, path: string, where: string, options: RowRead
       fail_to_pass: row.FAIL_TO_PASS,
       pass_to_pass: row.PASS_TO_PASS,
       ...(row.work_runs && { work_runs: row.work_runs }),
-      // A dependency planted in the tree would stand before the mounted one.
+      // Node would load a dependency that an agent planted in the tree before the mounted one.
       protected: [...row.source.tests, "node_modules/**"],
     },
     gold_patch: row.source.kind === "npm" ? null : row.patch,
@@ -160,7 +160,7 @@ async function folderTrees(
   return { base, tests: await keep(tested.filter((file) => matchesAny(file.path, source.tests))), gold: null };
 }
 
-/** A tree as a folder of the cache, under its own hash. */
+/** Keeps a tree as a folder of the cache, named by its hash. */
 function keep(files: TreeFile[]): Promise<string> {
   return cached(`trees/${hashOf(hashTree(files)).slice(0, 32)}`, async (folder) => {
     for (const file of files) {

@@ -1,4 +1,4 @@
-/** What a published row says, as a task: the image holds the repository, the row what is tested and how. */
+/** Makes a task of what a published row says. The image holds the repository; the row says what is tested and how. */
 
 import { matchesAny } from "../../base/files/file-tree.ts";
 import { patchedPaths } from "../../base/files/parse-patch.ts";
@@ -20,20 +20,21 @@ export type PublishedTask = {
   image: string;
   workdir: string;
   env?: Record<string, string>;
-  /** Shell lines, run before an agent and before a grading. */
+  /** Shell lines that run before an agent, and before a grading. */
   setup?: string;
-  /** Shell lines, run before an agent only: what it may not see beside the repository's history. */
+  /** Shell lines that run before an agent only. They remove what it may not see, except history, which is always removed. */
   conceal?: string;
-  /** The whole script of bash that runs the tests and prints the marks (`marked`), or a command with one of our runners. */
+  /** A whole bash script that runs the tests and prints the marks (`marked`), or a command with one of our runners. */
   script: string | ApartRun;
-  /** Name of the log's parser, and the row's column that says it. */
+  /** Name of the log's parser. */
   parser: string;
+  /** The column that names it, for errors. */
   parserColumn: string;
-  /** The test files are put back to this commit: some images have the tests of the fix already. */
+  /** The commit whose test files the agent sees. Some images already have the tests of the fix. */
   base?: string;
-  /** Applied for grading. null: the script does it, or the tests lie in the image. */
+  /** The patch that grading applies. null: the script does it, or the tests lie in the image. */
   testPatch: string | null;
-  /** Paths of tests that lie in the image or that the script puts there: the work's own are left out. */
+  /** Paths of tests in the image, and of those that the script puts there. The work's own files of these names do not count. */
   tests?: string[];
   failToPass: string[];
   passToPass: string[];
@@ -41,17 +42,17 @@ export type PublishedTask = {
   labels: Record<string, string>;
 };
 
-/** Tests that a runner of ours runs apart from the work. */
+/** Tests that one of our runners runs apart from the work. */
 export type ApartRun = {
   command: string[];
   /** Globs of the image's files that belong to the tests. */
   files: string[];
 };
 
-/** Limits that the sets' own harness has, or that their repositories need; the others are ours. */
+/** Limits of the sets' own harness, or what their repositories need. The other limits are our defaults. */
 const limits = { grade_seconds: 1_800, memory_mb: 4_096, disk_mb: 4_096, pids: 1_024, output_bytes: 64_000_000 };
 
-/** Throws `task_invalid` for an unknown parser, for a patch that is none, and for an instance whose name gives no name of an image. */
+/** Throws `task_invalid` for an unknown parser, for text that is no patch, and if the instance's name makes no valid image name. */
 export function publishedTask(row: PublishedTask): Task {
   const parser = parserOf(row);
   const testPaths = [...(row.testPatch === null ? [] : pathsOf(row.testPatch, "test_patch", row.where)), ...(row.tests ?? [])];
@@ -65,7 +66,7 @@ export function publishedTask(row: PublishedTask): Task {
       image: row.image,
       platform: "linux/amd64",
       workdir: row.workdir,
-      // The images are root's: their tests write beside the repository, and their tools below /root.
+      // The images expect root: their tests write beside the repository, and their tools below /root.
       user: "root",
       writable: "root",
       env: row.env ?? {},
@@ -104,7 +105,7 @@ function pathsOf(patch: string, column: string, where: string): string[] {
   }
 }
 
-/** An argument may have 128 KiB, and test patches stand in some scripts: a longer one goes in several. */
+/** An argument may have 128 KiB. Some scripts hold test patches, so a longer script is passed in several arguments. */
 const longestArgument = 30_000;
 
 export function shell(program: "sh" | "bash", script: string): string[] {
@@ -115,7 +116,7 @@ export function shell(program: "sh" | "bash", script: string): string[] {
   return [program, "-c", `script=$(printf %s "$@"); set --; eval "$script"`, program, ...parts];
 }
 
-/** The test command between the marks that the sets' parsers look for, and how it ended. */
+/** Returns a script that prints the marks around the test command, and then how it ended. */
 export function marked(before: string, command: string): string {
   return `exec 2>&1
 ${before}
@@ -128,15 +129,15 @@ echo "${marks.exit}: $code"
 `;
 }
 
-/** Conda's environment `testbed`, where the image has one. */
+/** Activates conda's environment `testbed`, if the image has conda. */
 export const activate = `if [ -f /opt/miniconda3/bin/activate ]; then . /opt/miniconda3/bin/activate && conda activate testbed; fi`;
 
-/** A word of a shell's command. */
+/** Quotes a word for a shell's command, if it needs quotes. */
 export function quoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** An image without the commit keeps its test files as they are. */
+/** Puts test files back to `base`. An image without that commit keeps its test files. */
 function revertTests(base: string, paths: string[]): string {
   const files = paths.map(quoted).join(" ");
   return `if git -c safe.directory="*" cat-file -e ${base}^{commit} 2>/dev/null; then

@@ -1,7 +1,7 @@
 /**
- * R2E-Gym: the tests, the script that runs them and more of the answer lie in the image, and are taken away from the agent.
- * The row says how each test ended with the fix: those that passed must pass. One that failed may do either: the set's own
- * harness wants it to fail again, and so refuses a work that mends more.
+ * R2E-Gym. The image holds the tests, their script and other parts of the answer; the agent's sandbox does not. The row says how
+ * each test ended with the fix. Tests that passed must pass again. Tests that failed may pass or fail. The set's own harness
+ * wants them to fail again, and so refuses a work that mends more.
  */
 import { z } from "zod";
 import { ImageName } from "../../base/schema/environment/image-name.ts";
@@ -19,7 +19,7 @@ const R2eRow = z.looseObject({
   expected_output_json: z.union([z.string(), z.record(z.string(), z.string())]),
 });
 
-/** What the images have beside the repository, in it and above it. */
+/** Files that the images have beside the repository's own. */
 const answers = [
   "expected_test_output.json",
   "execution_result.json",
@@ -29,7 +29,7 @@ const answers = [
   "syn_issue.json",
 ];
 const tests = ["run_tests.sh", "r2e_tests"];
-/** Its tests print another log than pytest's. */
+/** Repositories whose tests do not print pytest's log. */
 const otherLogs = new Set(["tornado"]);
 
 export const r2eGym: SweSet & { idOf(row: Columns): string | null } = {
@@ -68,7 +68,7 @@ export const r2eGym: SweSet & { idOf(row: Columns): string | null } = {
   },
 };
 
-/** Some rows have the issue in a tag. */
+/** Returns the issue's text. Some rows have it between tags. */
 function issueOf(text: string): string {
   return /\[ISSUE\]([\s\S]*)\[\/ISSUE\]/.exec(text)?.[1]?.trim() || text;
 }
@@ -84,7 +84,7 @@ function passing(expected: string | Record<string, string>, where: string): stri
   return [...new Set(names)];
 }
 
-/** Without colours, and without what pytest says behind a name. */
+/** Returns the name without colours, and without pytest's message after it. */
 function plainName(name: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
   return name.replace(/\x1b\[[\d;]*m/g, "").split(" - ")[0] as string;

@@ -1,4 +1,4 @@
-/** Sets that are known by their columns and not loaded: which column says why, and why. */
+/** Sets that are known but not loaded. Each says by which columns it is known, and which column shows why it cannot load. */
 import { taskError } from "../task-error.ts";
 import type { SweSet } from "./swe-set.ts";
 

@@ -1,4 +1,4 @@
-/** SWE-bench-Live: rows say their test commands; the images have no conda, and all tests of the repository are run. */
+/** SWE-bench-Live. Rows name their test commands, which run all tests of the repository. The images have no conda. */
 import { z } from "zod";
 import { ImageName } from "../../base/schema/environment/image-name.ts";
 import { parseTask } from "../task-error.ts";
@@ -14,7 +14,7 @@ const LiveRow = z.looseObject({
   image: ImageName.optional(),
 });
 
-/** The set's short names of swebench's parsers. */
+/** The set's short names for swebench's parsers. */
 const parserNames = new Map([["pytest", "parse_log_pytest"]]);
 
 export const sweBenchLive: SweSet = {

@@ -1,6 +1,7 @@
 /**
- * SWE-bench Pro: the repository is at /app; how its tests are run and read is said by two scripts an instance, which its
- * authors publish beside the rows: `run_scripts/<instance_id>/run_script.sh` and `parser.py`, wanted in the file's folder.
+ * SWE-bench Pro. The repository is at /app. Each instance has two scripts that run its tests and read their log:
+ * `run_scripts/<instance_id>/run_script.sh` and `parser.py`. The authors publish them beside the rows; here they must lie beside
+ * the file of rows.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,7 +13,7 @@ import type { SweSet } from "./swe-set.ts";
 
 const { FAIL_TO_PASS: _failToPass, PASS_TO_PASS: _passToPass, ...common } = Common;
 
-/** Their lists are written as Python writes them. */
+/** Some columns hold lists as Python prints them. */
 const python = (value: unknown): unknown => (typeof value === "string" ? pythonList(value) : value);
 const PythonNames = z.preprocess(python, Names);
 
@@ -65,7 +66,7 @@ export const sweBenchPro: SweSet = {
   },
 };
 
-/** Where the set's own harness has them. */
+/** The folder in which the set's own harness has the scripts. */
 const at = "/workspace";
 
 function put(name: string, text: string): string {
@@ -83,7 +84,7 @@ function instructionOf({ problem_statement, requirements, interface: names }: z.
   return parts.filter((part) => part).join("\n\n");
 }
 
-/** `['a', "it's"]` as JSON; other text is left as it is. */
+/** Turns `['a', "it's"]` into JSON. Leaves other text unchanged. */
 function pythonList(text: string): unknown {
   if (!/^\s*\[\s*'|',\s*['"]|",\s*'/.test(text)) return text;
   const names: string[] = [];
@@ -102,7 +103,7 @@ const escapes = new Map([
   ["r", "\r"],
 ]);
 
-/** Python's escapes, as far as names of tests have them. */
+/** The escapes of Python that occur in names of tests. */
 function unescaped(text: string): string {
   return text.replace(/\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|(.))/gis, (_all, byte, unit, one: string) =>
     byte || unit ? String.fromCharCode(Number.parseInt(byte ?? unit, 16)) : (escapes.get(one) ?? one),

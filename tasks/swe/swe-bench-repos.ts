@@ -1,13 +1,13 @@
-/** How the repositories of SWE-bench and SWE-Gym are tested, by the tables of their harnesses (swebench 4.1, SWE-Gym's fork). */
+/** Says how the repositories of SWE-bench and SWE-Gym are tested, by the tables of their harnesses (swebench 4.1, SWE-Gym's fork). */
 
 export type RepoTests = {
-  /** The test files of the row's patch follow it. */
+  /** The names of the patched test files are added to it. */
   command: string;
   /** Name of the log's parser. */
   parser: string;
-  /** Lines of the shell before it. */
+  /** Shell lines that run before it. */
   before?: string;
-  /** What the harness builds again with the work in place, and can without a network. */
+  /** Commands of the harness that build again with the work in place, and need no network. */
   build?: string;
 };
 
@@ -41,7 +41,7 @@ const sweBench: readonly (readonly [string, RepoTests])[] = [
   ["sympy/sympy", of("PYTHONWARNINGS='ignore::UserWarning,ignore::SyntaxWarning' bin/test -C --verbose", "parse_log_sympy")],
 ];
 
-/** Early versions whose command is another one. */
+/** Early versions that have another command. */
 const byVersion: readonly (readonly [string, readonly string[], string])[] = [
   ["astropy/astropy", ["0.1", "0.2", "0.3", "0.4", "1.1", "1.2", "1.3"], "pytest -rA -vv -o console_output_style=classic --tb=no"],
   ["django/django", ["1.9"], "./tests/runtests.py --verbosity 2"],
@@ -50,13 +50,13 @@ const byVersion: readonly (readonly [string, readonly string[], string])[] = [
 const repos = new Map(sweBench);
 const exceptions = new Map(byVersion.flatMap(([repo, versions, command]) => versions.map((version) => [`${repo} ${version}`, command])));
 
-/** null: the tables do not have the repository. */
+/** Returns null if the tables do not have the repository. */
 export function testsOf(repo: string, version: string): RepoTests | null {
   const found = repos.get(repo);
   return found ? { ...found, command: exceptions.get(`${repo} ${version}`) ?? found.command } : null;
 }
 
-/** SWE-Gym's, by small letters: its rows spell one of them in two ways. */
+/** SWE-Gym's repositories in small letters, because its rows spell one of them in two ways. */
 const gym = new Map<string, RepoTests>([
   ["bokeh/bokeh", of("pytest -rA -n0", "parse_log_pytest")],
   ["conan-io/conan", of("pytest -n0 -rA", "parse_log_pytest", { before: "export PYTHONPATH=$PYTHONPATH:$PWD" })],

@@ -1,7 +1,7 @@
 /**
- * SWE-bench: full, Lite, Verified, Multilingual and what has their columns, with an image an instance and the repository at
- * /testbed. Rows of swebench 5 say themselves how they are tested (`image`, `eval_script`, `log_parser`); for older ones, and
- * Multilingual's as they are published, the tables of swebench 4 and of SWE-Gym do.
+ * SWE-bench: full, Lite, Verified, Multilingual, and other sets with their columns. Each instance has an image, with the repository
+ * at /testbed. Rows of swebench 5 say how they are tested (`image`, `eval_script`, `log_parser`). For older rows, and for
+ * Multilingual's published rows, the tables of swebench 4 and of SWE-Gym say it.
  */
 import { z } from "zod";
 import { ImageName } from "../../base/schema/environment/image-name.ts";
@@ -37,7 +37,7 @@ export const sweBench: SweSet = {
   },
 };
 
-/** Docker Hub takes no two underscores in a row: each set has a word in their place. */
+/** Docker Hub allows no two underscores in a row, so each set writes a word instead. */
 export function imageOf(account: string, instance: string, underscores: string): string {
   return `${account}/sweb.eval.x86_64.${instance.replaceAll("__", underscores)}:latest`.toLowerCase();
 }
@@ -55,7 +55,7 @@ function about(row: z.infer<z.ZodObject<typeof Common>>, where: string) {
   };
 }
 
-/** The row's own script puts the tests there, with git, in the repository as the image has it. */
+/** The row's own script adds the tests by git, so the repository must be as in the image. */
 function byScript(row: SweBenchRow, script: string, where: string): Task {
   if (row.log_parser === undefined)
     throw taskError(where, "log_parser", "is missing: a row with an eval_script names the parser of its log");
@@ -72,14 +72,14 @@ function byScript(row: SweBenchRow, script: string, where: string): Task {
   });
 }
 
-/** swebench's parsers that choose another one by the number of the instance: Multilingual's table says which. */
+/** These parsers of swebench choose another parser by the instance's number. Multilingual's table says which. */
 const byInstance = new Set(["parse_log_jekyll", "parse_log_immutable_js"]);
 
 function instanceParser({ repo, instance_id }: SweBenchRow): string | null {
   return multilingualTestsOf(repo, /\d+$/.exec(instance_id.slice(-12))?.[0] ?? "")?.parser ?? null;
 }
 
-/** The row says beside its script how a runner of ours runs the same tests, out of the work's reach. */
+/** Uses the column `alidade`: one of our runners runs the same tests, out of the work's reach. */
 function runApart(row: SweBenchRow, apart: TestsApart, where: string): Task {
   return publishedTask({
     ...patched(row, where),
@@ -115,7 +115,7 @@ function byTable(row: SweBenchRow, where: string): Task {
   });
 }
 
-/** Its commands stand in the log, for the reader of Maven's looks for them there. */
+/** `set -x` prints the commands into the log, because the parser of Maven's log looks for them. */
 function multilingual(row: SweBenchRow, { command, parser, build }: MultilingualTests, where: string): Task {
   return publishedTask({
     ...patched(row, where),
@@ -128,7 +128,7 @@ function multilingual(row: SweBenchRow, { command, parser, build }: Multilingual
   });
 }
 
-/** A row whose test patch is applied by the grader, on the test files of the base commit. */
+/** For rows whose test patch the grader applies to the test files of the base commit. */
 export function patched(
   row: z.infer<z.ZodObject<typeof Common>>,
   where: string,
@@ -142,10 +142,10 @@ function commandOf({ repo, test_patch }: SweBenchRow, { command }: RepoTests): s
   return [command, ...names.map(quoted)].join(" ");
 }
 
-/** Files of a test patch with these ends are no tests: swebench's list. */
+/** Files with these endings are no tests, as in swebench. */
 const noTests = [".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml", ".toml"];
 
-/** As git's headers name them: a patch that deletes a file names it there too, and swebench runs what is named. */
+/** Returns the files that git's headers name, deleted ones too: swebench runs all of them. */
 function testFiles(patch: string): string[] {
   return Array.from(patch.matchAll(/^diff --git a\/.* b\/(.*)$/gm), ([, path]) => path as string);
 }

@@ -1,7 +1,9 @@
 /**
- * SWE-rebench and SWE-rebench-V2: `install_config` says how the tests are run and read. The first one's images are built as
- * SWE-bench's (conda, /testbed), and its logs are read by a fork of swebench 4.1 (SWE-bench-fork at commit 39316f79); those of
- * V2 have the repository at /<its name>, and V2 has parsers and commands of its own (scripts/eval.py at commit c71902a8).
+ * SWE-rebench and SWE-rebench-V2. `install_config` says how the tests are run and read.
+ *
+ * - SWE-rebench's images are like SWE-bench's (conda, /testbed). A fork of swebench 4.1 reads its logs (SWE-bench-fork at commit
+ *   39316f79).
+ * - V2's images have the repository at /<its name>. V2 has parsers and commands of its own (scripts/eval.py at commit c71902a8).
  */
 import { z } from "zod";
 import { ImageName } from "../../base/schema/environment/image-name.ts";
@@ -31,7 +33,7 @@ export const sweRebench: SweSet = {
     const isFirst = row.image_name == null;
     const { test_cmd, log_parser } = row.install_config;
     const folder = row.repo.split("/")[1] as string;
-    // The first one's commands end before the test files, which the set's fork of swebench appends.
+    // SWE-rebench's commands lack the test files; its fork of swebench adds them at the end.
     const files = isFirst ? filesOf(row.test_patch) : [];
     return publishedTask({
       ...patched(row, where),
@@ -46,7 +48,7 @@ export const sweRebench: SweSet = {
   recipe: (row, where) => (row.image_name == null ? firstRebenchRecipe(row, where) : secondRebenchRecipe(row, where)),
 };
 
-/** One of the fork's parsers reads otherwise than swebench 5's of that name. */
+/** One of the fork's parsers differs from swebench 5's parser of the same name. */
 function firstParser(name: string): string {
   return name === "parse_log_pytest_v2" ? `swebench_4.${name}` : name;
 }
@@ -61,7 +63,7 @@ function secondParser(name: string, where: string): string {
   );
 }
 
-/** V2 ends at the first command that fails, and reads what the commands said on stdout before what they said on stderr. */
+/** V2 stops at the first command that fails. Its log has all of stdout first, then all of stderr. */
 function apart(commands: string[]): string {
   return marked(
     "alidade_errors=$(mktemp)",

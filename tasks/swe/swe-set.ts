@@ -1,4 +1,4 @@
-/** A published set: by which columns its rows are known, and what they mean. */
+/** A published set: its columns, and how a row becomes a task. */
 import type { Task } from "../../base/schema/task.ts";
 import type { Recipe } from "./recipes/recipe.ts";
 
@@ -7,17 +7,17 @@ export type Columns = Record<string, unknown>;
 export type RowPlace = {
   /** File and row, for errors. */
   where: string;
-  /** The file's folder: some sets keep scripts beside their rows. */
+  /** The file's folder, because some sets keep scripts beside their rows. */
   folder: string;
 };
 
 export interface SweSet {
   readonly name: string;
   readonly title: string;
-  /** A row that has all of them is one of this set's, unless a set before it in the list says the same. */
+  /** A row with all of these belongs to this set, unless an earlier set in the list takes it. */
   readonly columns: readonly string[];
-  /** Errors are `task_invalid` and name file, row, column and value. */
+  /** Throws `task_invalid` with file, row, column and value. */
   toTask(row: Columns, place: RowPlace): Task | Promise<Task>;
-  /** How the image of a row is made, by what the row says. Left out: the set's rows do not say it. Errors are those of `toTask`. */
+  /** Returns how the row's image is made. Absent: the set's rows do not say it. Throws as `toTask` does. */
   recipe?(row: Columns, where: string): Recipe;
 }

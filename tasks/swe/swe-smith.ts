@@ -1,6 +1,6 @@
 /**
- * SWE-smith, the rows of Python: `patch` puts a bug into a repository that the image has without it, so its reverse is the
- * known solution. The tests that it breaks lie in the repository; their files are taken away from the agent.
+ * SWE-smith's rows of Python. The image has the repository without the bug, and `patch` adds the bug. So the reverse patch is the
+ * known solution. The tests that the bug breaks lie in the repository; the agent does not see their files.
  */
 import { z } from "zod";
 import { reversePatch } from "../../base/files/reverse-patch.ts";
@@ -21,7 +21,7 @@ const SmithRow = z.looseObject({
 });
 
 const pytest = "pytest --disable-warnings --color=no --tb=no --verbose";
-/** Where the profile of a repository has another command (swesmith 0.0.9). */
+/** Repositories whose profile has another command (swesmith 0.0.9). */
 const commands = new Map([
   ["tkrajina__gpxpy", "pytest test.py --verbose --color=no --tb=no --disable-warnings"],
   ["mido__mido", `${pytest} -rs -c /dev/null`],
@@ -29,7 +29,7 @@ const commands = new Map([
   ["pydantic__pydantic", `/root/.local/bin/uv run ${pytest}`],
 ]);
 const parsers = new Map([["paramiko__paramiko", "parse_log_pytest"]]);
-/** Their profiles read other logs. */
+/** Repositories whose profiles read another log. */
 const others = new Set(["HIPS__autograd", "un33k__python-slugify", "tornadoweb__tornado", "python__mypy"]);
 
 export const sweSmith: SweSet = {
@@ -66,7 +66,7 @@ export const sweSmith: SweSet = {
   },
 };
 
-/** Early rows leave out the account, and spell the underscores as git does. */
+/** Early rows leave out the account, and write two underscores where an image's name has `_1776_`. */
 function imageOf(name: string): string {
   return name.includes("/") ? name : `jyangballin/${name.replaceAll("__", "_1776_")}`;
 }

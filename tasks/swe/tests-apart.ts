@@ -1,6 +1,6 @@
 /**
- * The column `alidade` of a row: how a runner of ours runs the row's tests, with the work in a process of its own. Other readers
- * of the row pass over it, and run its `eval_script`.
+ * The column `alidade` of a row. It says how one of our runners runs the row's tests, with the work in a process of its own. Other
+ * readers of the row ignore it, and run its `eval_script`.
  *
  *     "alidade": {"test_cmd": ["python3", "{runner}", "tests/test_slug.py"], "log_parser": "pytest", "tests": ["tests/**"]}
  */

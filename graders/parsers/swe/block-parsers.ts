@@ -1,4 +1,4 @@
-/** Logs in which what belongs to a test stands on several lines, as the SWE sets read them. */
+/** Reads logs that say something of a test on several lines, as the SWE sets read them. */
 import { z } from "zod";
 import { readJson } from "../../../base/schema/read-json.ts";
 import type { ReportParser } from "../report-parser.ts";
@@ -6,7 +6,7 @@ import { pythonSteering } from "../steering-files.ts";
 import { isWellFormed } from "./rebench-v2/xml.ts";
 import { linesOf, passedOnly, type SetRules, type Statuses, sweParser, UnreadableLog } from "./status-log.ts";
 
-/** `test_name ok`, and headings `____ file.py:test_name ____` of those that failed. */
+/** Reads lines `test_name ok`, and headings `____ file.py:test_name ____` of tests that failed. */
 function sympy(log: string): Statuses {
   const found: Statuses = new Map();
   const lines = linesOf(log);
@@ -18,7 +18,7 @@ function sympy(log: string): Statuses {
   return found;
 }
 
-/** What stands between the first blank and the last one, with the last `.py:` of it as its border. */
+/** Returns the text between the first and the last space, if it holds `.py:`. null: the line is no heading. */
 export function sympyHeading(line: string): string | null {
   const [first, last] = [line.indexOf(" "), line.lastIndexOf(" ")];
   const border = line.lastIndexOf(".py:", last - 4);
@@ -26,8 +26,8 @@ export function sympyHeading(line: string): string | null {
 }
 
 /**
- * Maven names no test that passed. So each is run by a command of its own, which the shell prints: `-Dtest=NAME`. A result
- * is that of the first name that has none; results that came before every name are given to what is left.
+ * Maven names no test that passed. So each test is run by a command of its own, which the shell prints: `-Dtest=NAME`. A result
+ * belongs to the first name without one. Results that came before any name go to the names that are left at the end.
  */
 function maven(log: string): Statuses {
   const found: Statuses = new Map();
@@ -50,7 +50,7 @@ function buildStatus(result: string): string {
   return result === "SUCCESS" ? "PASSED" : "FAILED";
 }
 
-/** `class > test PASSED`; other output may stand between the name and its status. */
+/** Reads `class > test PASSED`. The status may also follow in a later line. */
 function gradle(log: string): Statuses {
   const found: Statuses = new Map();
   let waiting: string | null = null;
@@ -74,7 +74,7 @@ const phpWords = new Map([
   ["↩", "SKIPPED"],
 ]);
 
-/** `--testdox`: a class in a line of its own, then a line for each test. */
+/** Reads the output of `--testdox`: a line with the class, then a line for each test. */
 export function phpunit(log: string): Statuses {
   const found: Statuses = new Map();
   let suite = "None";
@@ -87,7 +87,7 @@ export function phpunit(log: string): Statuses {
   return found;
 }
 
-/** Suites are indented lines; the results end at the summary. */
+/** Indented lines are suites. The results end at the summary. */
 export function karma(log: string): Statuses {
   const found: Statuses = new Map();
   const suites: string[] = [];
@@ -107,7 +107,7 @@ export function karma(log: string): Statuses {
   return found;
 }
 
-/** doctest's XML (`-s -r=xml`): a subcase of a case passed where all that is asserted in it did. Subcases nest. The sets give broken XML up. */
+/** Reads doctest's XML (`-s -r=xml`). A subcase passed if all its assertions did. Subcases nest. The sets give broken XML up. */
 export function doctest(log: string): Statuses {
   const found: Statuses = new Map();
   const open: string[] = [];
@@ -143,7 +143,7 @@ const doctestEnd = "</doctest>";
 
 const ProOutput = z.object({ tests: z.array(z.object({ name: z.string(), status: z.string() })) });
 
-/** SWE-bench Pro: what the instance's own parser.py wrote. Its code asks whether a name is among those that passed. */
+/** Reads what the instance's own parser.py of SWE-bench Pro wrote. If a name stands there twice, one `PASSED` is enough. */
 function proOutput(log: string): Statuses {
   const [from, to] = [log.indexOf("{"), log.lastIndexOf("}")];
   try {

@@ -1,4 +1,4 @@
-/** The log of Django's own runner as the SWE sets read it: `name ... ok`, also where the test printed something between. */
+/** Reads the log of Django's own runner as the SWE sets do: `name ... ok`, also if the test printed something before `ok`. */
 import { pythonSteering } from "../steering-files.ts";
 import { linesOf, type Statuses, sweParser } from "./status-log.ts";
 
@@ -9,17 +9,17 @@ export const django = sweParser({
   read: readDjango,
 });
 
-/** This test's name stands on a line of its own where the test does. */
+/** A line with this name means that this test passed, whatever else the line says. */
 const printedName = "--version is equivalent to version";
-/** What one old migration test prints before its name. */
+/** One old migration test prints this before its name. */
 const before = "Applying sites.0002_alter_domain_unique...test_no_migrations";
-/** Ends of a line, in this order; the last one has two blanks. */
+/** Ends of a line, tried in this order. The last one has two spaces. */
 const passes = [" ... ok", " ... OK", " ...  OK"];
 const ends = [
   [" ... FAIL", "FAILED"],
   [" ... ERROR", "ERROR"],
 ] as const;
-/** Headings of the tracebacks below. */
+/** Headings of the tracebacks at the end. */
 const heads = [
   ["FAIL:", "FAILED"],
   ["ERROR:", "ERROR"],
@@ -32,7 +32,7 @@ export function readDjango(log: string): Statuses {
     if (line.includes(printedName)) found.set(printedName, "PASSED");
     if (line.includes(" ... ")) last = beforeFirst(line, " ... ");
     readLine(line, found);
-    // What the test printed stands between its name and this word.
+    // The test printed something between its name and this word.
     if (line.startsWith("ok") && last !== null) found.set(last, "PASSED");
   }
   for (const name of interrupted(log)) found.set(name, "PASSED");
@@ -57,14 +57,14 @@ function beforeFirst(line: string, what: string): string {
   return line.slice(0, line.indexOf(what));
 }
 
-/** What the runner itself prints into the line of a test; a line `ok` follows. */
+/** The runner itself prints these into the line of a test. A line `ok` follows. */
 const notes = [
   /^Testing against Django installed in .* silenced\)\.$/s,
   /^Internal Server Error: \/.*\/$/,
   /^System check identified no issues \(0 silenced\)$/,
 ];
 
-/** Lines: Django's own note of where it is installed has several. */
+/** In lines. Django's note of where it is installed has several. */
 const longestNote = 20;
 
 function interrupted(log: string): string[] {

@@ -1,4 +1,4 @@
-/** The log parsers of the SWE sets, under the names by which their rows ask for them. */
+/** Lists the log parsers of the SWE sets, by the names that rows give them. */
 import type { ReportParser } from "../report-parser.ts";
 import { blockParsers } from "./block-parsers.ts";
 import { django } from "./django.ts";

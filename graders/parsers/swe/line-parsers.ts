@@ -1,14 +1,14 @@
-/** Logs in which a line names a test and says how it ended: one row of the table a runner, as the SWE sets read it. */
+/** Reads logs in which one line names a test and says how it ended. The table has a row for each runner, as the SWE sets read it. */
 import type { ReportParser } from "../report-parser.ts";
 import { linesOf, type Status, type Statuses, sweParser } from "./status-log.ts";
 
 type LineRule = {
   names: readonly string[];
   title: string;
-  /** On a line without the blanks around it; the groups are `word` and `name`. */
+  /** Tried on the trimmed line. Its groups are `word` and `name`. */
   line: Pick<RegExp, "exec">;
   words: Readonly<Record<string, Status>>;
-  /** Changes a name, where the runner adds something to those of a kind. */
+  /** Changes a name, if the runner adds something to it. */
   nameOf?: (name: string, word: string) => string;
   steeredBy?: readonly string[];
 };
@@ -17,8 +17,8 @@ const ticks = { "✓": "PASSED", "✕": "FAILED", "○": "SKIPPED" } as const;
 const letters = { ".": "PASSED", F: "FAILED", E: "FAILED" } as const;
 
 /**
- * `name. class = 0.01 s = .`: the last letter behind the last `=`, and the name up to the last dot with a blank before that.
- * As one expression this takes a time that grows with the third power of the line.
+ * Reads `name. class = 0.01 s = .`: the last letter of the line, and the name, which ends at the last `. ` before the last `=`. One
+ * regular expression for this would take a time that grows with the third power of the line's length.
  */
 const minitestLine: LineRule["line"] = {
   exec(line) {
@@ -119,7 +119,7 @@ function read(log: string, { line, words, nameOf = (name) => name }: LineRule): 
   return found;
 }
 
-/** The reader of a name that stands in the table, for a set that reads alike and counts in another way. */
+/** Returns the reader of a name in the table, for a set that reads in the same way but counts in another. */
 export function readAs(name: string): (log: string) => Statuses {
   const row = rows.find(({ names }) => names.includes(name)) as LineRule;
   return (log) => read(log, row);

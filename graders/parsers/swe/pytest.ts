@@ -1,13 +1,13 @@
-/** pytest's log as the SWE sets read it: rows of the short summary, `STATUS name`, and in some `name STATUS` of -v. */
+/** Reads pytest's log as the SWE sets do: `STATUS name` of the short summary, and in some sets `name STATUS` of -v. */
 import { pythonSteering } from "../steering-files.ts";
 import { linesOf, type Statuses, statuses, sweParser, wordsOf } from "./status-log.ts";
 
-/** `SKIPPED [2] file:line: why` counts tests and names none. */
+/** Such a line (`SKIPPED [2] file:line: why`) counts tests, and names none. */
 const isFolded = (status: string, name: string): boolean => status === "SKIPPED" && /^\[\d+\]$/.test(name);
 
 const begins = (line: string): boolean => statuses.some((status) => line.startsWith(status));
 
-/** The second word is the name: a parameter with a blank is cut off there. */
+/** The second word is the name. So a parameter with a space is cut off there. */
 function summaryRows(log: string, nameOf = (name: string): string => name): Statuses {
   const found: Statuses = new Map();
   for (const line of linesOf(log).filter(begins)) {
@@ -17,7 +17,7 @@ function summaryRows(log: string, nameOf = (name: string): string => name): Stat
   return found;
 }
 
-/** A parameter that is a path becomes the path's last part, for its folder changes from run to run. */
+/** Keeps only the last part of a parameter that is a path, because its folder changes from run to run. */
 export function withoutFolder(name: string): string {
   const [open, close] = [name.indexOf("["), name.lastIndexOf("]")];
   if (open === -1 || close < open) return name;
@@ -26,7 +26,7 @@ export function withoutFolder(name: string): string {
   return `${test}[${isPath ? `/${parameter.split("/").at(-1)}` : parameter}]`;
 }
 
-/** Colours and other control characters go first; then all words but the status are the name. */
+/** Removes colours and other control characters. All words except the status are the name. */
 function wholeRows(log: string): Statuses {
   const found: Statuses = new Map();
   for (const raw of linesOf(log)) {
@@ -55,7 +55,7 @@ function seabornRows(log: string): Statuses {
   return found;
 }
 
-/** `name STATUS` of -v only, as SWE-smith reads it. */
+/** Reads only `name STATUS` of -v, as SWE-smith does. */
 function verboseRows(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of linesOf(log)) {
@@ -65,7 +65,7 @@ function verboseRows(log: string): Statuses {
   return found;
 }
 
-/** R2E-Gym's: below the heading of the summary, and a name is the node id behind its file. */
+/** Reads the lines below the summary's heading, as R2E-Gym does. A name is the node id without its file. */
 function shortNames(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of linesOf(log.split("short test summary info")[1] ?? "")) {
@@ -99,7 +99,7 @@ function optionRows(log: string): Statuses {
   return summaryRows(log, withoutFolder);
 }
 
-/** Python 3.11 writes these two otherwise than the versions before it. */
+/** Python 3.11 writes these two in another way than earlier versions. */
 function matplotlibRows(log: string): Statuses {
   return summaryRows(log.replaceAll("MouseButton.LEFT", "1").replaceAll("MouseButton.RIGHT", "3"));
 }

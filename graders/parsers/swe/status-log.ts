@@ -1,34 +1,34 @@
 /**
- * What the log parsers of the SWE sets share. The lists of a set hold what its own parser said of the known solution. So
- * each parser reads and counts as its set's own code does, also where another reading were better: mostly the last outcome
- * of a name stands, a name may be cut off at a blank, nothing is counted. The work can print into such a log (tier T1).
+ * What the log parsers of the SWE sets share. A set's lists hold what its own parser said of the known solution. So each parser
+ * reads and counts as its set's own code does, also if another way were better. In most sets the last outcome of a name stays, a
+ * name may be cut off at a space, and totals are not checked. The work can print into such a log, so the tier is T1.
  */
 import type { ReportParser, TestOutcome } from "../report-parser.ts";
 
-/** What a set's parser says of a test. Other words of a log are kept, and count as failed. */
+/** What a set's parser says of a test. Other words in a log are kept, and count as failed. */
 export type Status = "PASSED" | "FAILED" | "ERROR" | "SKIPPED" | "XFAIL";
 export const statuses = ["FAILED", "PASSED", "SKIPPED", "ERROR", "XFAIL"] as const satisfies readonly Status[];
 
-/** Test name -> the status that its log has last. */
+/** Test name -> its last status in the log. */
 export type Statuses = Map<string, string>;
 
-/** The lines between which the sets look for results, and the one that says how the test command ended. */
+/** The two lines between which the sets look for results, and the line that says how the test command ended. */
 export const marks = { start: ">>>>> Start Test Output", end: ">>>>> End Test Output", exit: ">>>>> Test Exit Code" } as const;
 
-/** Thrown by `read` where a set's own code gives a log up. The message says why. */
+/** `read` throws it if the set's own code gives a log up. The message says why. */
 export class UnreadableLog extends Error {}
 
 /** How a set's own code counts what its parsers read. */
 export type SetRules = {
-  /** Whether a required name of a list counts; a name is looked up as the set's code does. */
+  /** Whether a required name of a list counts. Looks the name up as the set's code does. */
   counts: NonNullable<ReportParser["counts"]>;
-  /** Statuses of a test that passed. */
+  /** The statuses that mean passed. */
   passed: readonly string[];
-  /** Whether a command that fails without a failed test makes its log incomplete. */
+  /** Whether a log is incomplete if the command failed but no test did. */
   heedsExitCode: boolean;
 };
 
-/** swebench's: a test that passed before may be skipped, one that must begin to pass may not. */
+/** swebench's rules: a test of `pass_to_pass` may be skipped, one of `fail_to_pass` may not. */
 const swebenchRules: SetRules = {
   counts: (found, name, list) => {
     const outcome = found.get(name) ?? (isCutOff(name) ? agreed(found, name) : undefined);
@@ -38,14 +38,14 @@ const swebenchRules: SetRules = {
   heedsExitCode: true,
 };
 
-/** Asks one thing, as some sets' code does: every required name is among those that passed. */
+/** The rules of some sets: every required name must have passed. */
 export function passedOnly(nameOf: (name: string) => string = (name) => name): SetRules {
   return { counts: (found, name) => found.get(nameOf(name)) === "passed", passed: ["PASSED"], heedsExitCode: false };
 }
 
 type SweParser = Pick<ReportParser, "name" | "title" | "steeredBy"> & {
   read: (log: string) => Statuses;
-  /** Left out: those of swebench. */
+  /** Default: swebench's. */
   rules?: SetRules;
 };
 
@@ -72,7 +72,7 @@ export function sweParser({ read, rules = swebenchRules, ...about }: SweParser):
   };
 }
 
-/** Some runners print their results outside the marks; a log without the marks is one of a command that was cut off. */
+/** Reads between the marks, else anywhere: some runners print their results outside. Without both marks the log was cut off. */
 function betweenMarks(text: string, read: SweParser["read"]): { statuses: Statuses } | { problem: string } {
   const [, inside] = text.split(marks.start);
   if (inside === undefined || !text.includes(marks.end)) return { problem: `the log lacks its line "${marks.start}" or "${marks.end}"` };
@@ -87,14 +87,14 @@ function betweenMarks(text: string, read: SweParser["read"]): { statuses: Status
   }
 }
 
-/** A command that fails without a failed test is one whose log was made up. */
+/** If a command fails but no test did, the work may have made the log up. */
 function exitProblem(text: string, found: Statuses): string | null {
   const code = text.match(/^>>>>> Test Exit Code: {0,3}(-?\d{1,9})/m)?.[1];
   const failed = [...found.values()].some((status) => status === "FAILED" || status === "ERROR");
   return code === undefined || code === "0" || failed ? null : `the test command ended with ${code}, and its log has no failed test`;
 }
 
-/** Some lists hold names that were cut off inside their parameters: one stands for the tests that begin with it, where these agree. */
+/** Some lists hold names that were cut off inside their parameters. Such a name stands for all tests that begin with it, if these agree. */
 function isCutOff(name: string): boolean {
   return name.split("[").length > name.split("]").length;
 }
@@ -104,19 +104,19 @@ function agreed(found: ReadonlyMap<string, TestOutcome>, name: string): TestOutc
   return others.every((outcome) => (outcome === "passed") === (first === "passed")) ? first : undefined;
 }
 
-/** Longer lines name no test: the time of a regular expression on one must stay small. */
+/** Longer lines name no test, so that a regular expression takes a short time on each line. */
 const longestLine = 4_096;
 
 export function linesOf(log: string): string[] {
   return log.split("\n").filter((line) => line.length <= longestLine);
 }
 
-/** The words between white space. */
+/** Returns the words between white space. */
 export function wordsOf(line: string): string[] {
   return line.split(/\s+/).filter((word) => word !== "");
 }
 
-/** As Python's `splitlines` cuts a text: also at a lone carriage return and at a form feed. */
+/** Splits a text as Python's `splitlines` does: also at a lone carriage return and at a form feed. */
 export function splitLines(log: string): string[] {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: separators are among them
   return log.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/).filter((line) => line.length <= longestLine);

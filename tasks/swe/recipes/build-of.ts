@@ -1,6 +1,6 @@
 /**
- * The build of a recipe: a folder of the cache with a Dockerfile and two scripts. What a row says stands in the scripts alone,
- * so a Dockerfile has no more instructions than those that are written here.
+ * Writes what a recipe builds from: a folder of the cache with a Dockerfile and two scripts. A row's own text goes into the scripts
+ * only. So a row cannot add an instruction to the Dockerfile.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,22 +18,22 @@ import type { Recipe } from "./recipe.ts";
 const longestScript = 100_000;
 
 const dockerfile = "Dockerfile";
-/** Where the folder of a mirror is copied to; gone again in the image. */
+/** The mirror's folder is copied here during the build, and removed again. */
 const copied = "/alidade-repository.git";
 
-/** All rows of a set are loaded at once; a copy is git's processes, and mostly the disk. */
+/** Limits copies at once: all rows of a set load together, and each copy starts git and uses the disk. */
 const copies = new Limiter(4);
 
-/** `workdir`: where the image has the repository. Throws `task_invalid` for a commit that the mirror does not have. */
+/** `workdir`: the repository's place in the image. Throws `task_invalid` for a commit that the mirror does not have. */
 export async function buildOf(recipe: Recipe, workdir: string, where: string, options: LoadOptions): Promise<Build> {
   if (recipe.install.length > longestScript)
     throw taskError(where, "install_config", `has ${recipe.install.length} characters of commands: at most ${longestScript} are run`);
   const mirror = await mirrorOf(recipe.repo, options.repositories ?? null);
   const files = filesOf(recipe, workdir, mirror !== null);
-  // With a mirror no file names the repository.
+  // The hash names the repository, because with a mirror no file does.
   const context = await cached(`recipes/${hashOf({ ...files, repository: recipe.repo }).slice(0, 32)}`, async (folder) => {
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-    // The Dockerfile copies the folder, so it is there in any case.
+    // The Dockerfile copies this folder, so it must exist, also without a mirror.
     await mkdir(join(folder, "repository"));
     const to = join(folder, "repository");
     if (mirror !== null) await copies.run(options.signal, () => historyUntil(recipe.commit, mirror, to, where, options.signal));
@@ -41,7 +41,7 @@ export async function buildOf(recipe: Recipe, workdir: string, where: string, op
   return { context, dockerfile, args: {} };
 }
 
-/** Instances of one repository share all layers but the last. */
+/** Ordered so that instances of one repository share all layers except the last. */
 function filesOf({ base, repo, commit, install }: Recipe, workdir: string, isCopied: boolean): Record<string, string> {
   const lines = [
     ...base,
@@ -55,7 +55,7 @@ function filesOf({ base, repo, commit, install }: Recipe, workdir: string, isCop
   return { [dockerfile]: `${lines.join("\n")}\n`, "at-commit.sh": atCommit(commit, workdir), "install.sh": install };
 }
 
-/** As the sets do. A clone that an earlier build kept may lack a commit that came later. */
+/** Does what the sets do. Fetches the commit if it is missing: a clone kept from an earlier build may be too old. */
 function atCommit(commit: string, workdir: string): string {
   return `set -e
 git cat-file -e ${commit}^{commit} 2>/dev/null || git fetch -q origin ${commit}

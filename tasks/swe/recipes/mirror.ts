@@ -5,7 +5,7 @@ import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { fetching, runGit } from "../../made/run-git.ts";
 import { taskError } from "../../task-error.ts";
 
-/** null: there is none of this repository. `repo`: owner/name. */
+/** Returns null if the folder has no clone of this repository. `repo`: owner/name. */
 export async function mirrorOf(repo: string, folder: string | null): Promise<string | null> {
   if (folder === null) return null;
   if (!(await isFolder(folder)))
@@ -20,7 +20,7 @@ async function isFolder(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isDirectory() ?? false;
 }
 
-/** A bare repository at `to`: the commit, what came before it, and the tags on that. Nothing that came after it is copied. */
+/** Makes a bare repository at `to` with the commit, its history and the tags on that. Copies nothing that came after it. */
 export async function historyUntil(commit: string, mirror: string, to: string, where: string, signal?: AbortSignal): Promise<void> {
   const options = { signal: signal ?? new AbortController().signal };
   try {

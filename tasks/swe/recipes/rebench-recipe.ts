@@ -1,6 +1,6 @@
 /**
- * Recipes of SWE-rebench and SWE-rebench-V2, out of the rows' `install_config`. The first one's images have conda's environment
- * `testbed`, as swebench 4 makes it; those of V2 begin with images that the set has Dockerfiles of.
+ * Makes recipes from `install_config` of SWE-rebench's and SWE-rebench-V2's rows. SWE-rebench's images have conda's environment
+ * `testbed`, as swebench 4 makes it. V2's images start from base images, for which the set has Dockerfiles.
  */
 import { z } from "zod";
 import { ImageName } from "../../../base/schema/environment/image-name.ts";
@@ -9,11 +9,11 @@ import { Commit, fromJsonText, Repository } from "../columns.ts";
 import { quoted } from "../published-task.ts";
 import type { Recipe } from "./recipe.ts";
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what no command has
+// biome-ignore lint/suspicious/noControlCharactersInRegex: no command may have them
 const control = /[\x00-\x08\x0b-\x1f\x7f]/;
 const Command = z.string().refine((text) => !control.test(text), "has a control character");
 const Commands = z.preprocess((value) => (typeof value === "string" ? [value] : (value ?? [])), fromJsonText(z.array(Command), "list"));
-/** A word of one line. */
+/** Text on one line. */
 const Line = z.string().refine((text) => !control.test(text) && !text.includes("\n"), "has a line end or a control character");
 const Paths = z.preprocess((value) => value ?? [], z.array(Line));
 
@@ -41,7 +41,7 @@ const SecondRow = z.looseObject({
   install_config: z.looseObject({ base_image_name: ImageName, install: Commands }),
 });
 
-/** What swebench 4.1 puts into each image of a Python repository. */
+/** The packages that swebench 4.1 installs in each image of a Python repository. */
 const packages = "wget git build-essential libffi-dev libtiff-dev python3 python3-pip python-is-python3 jq curl locales locales-all tzdata";
 const conda = "https://repo.anaconda.com/miniconda/Miniconda3-py311_23.11.0-2-Linux-x86_64.sh";
 
@@ -79,7 +79,7 @@ type Told = z.infer<typeof FirstRow>["install_config"];
 
 const activated = ". /opt/miniconda3/bin/activate && conda activate testbed";
 
-/** `packages` names a kind of file in the repository, or packages of conda as a shell reads them. */
+/** `packages` names a kind of file in the repository, or lists packages of conda, which a shell splits into words. */
 function condaLines({ python, packages: kind, reqs_path, env_yml_path, no_use_env }: Told): string[] {
   const create = `conda create -q -y -n testbed python=${python}`;
   if (kind === "requirements.txt") return [create, activated, ...reqs_path.map(pipInstall)];
@@ -90,22 +90,22 @@ function condaLines({ python, packages: kind, reqs_path, env_yml_path, no_use_en
     : [`conda env create -q -n testbed -f ${file}`, activated, `conda install -q -y python=${python}`];
 }
 
-/** The first of the files that is there. */
+/** Shell words for the first of the files that exists. */
 function firstOf(paths: string[]): string {
   return `"$(ls -d -- ${paths.map((path) => quoted(path)).join(" ")} 2>/dev/null | head -n 1)"`;
 }
 
-/** Not the repository itself, and no constraints: the set leaves those lines out. It stands beside the file, for the files that it names. */
+/** Leaves out the repository itself and constraints, as the set does. The copy lies beside the file, so relative names in it work. */
 function pipInstall(path: string): string {
   const file = quoted(path);
   const own = quoted(`${path}.alidade`);
   return `if [ -f ${file} ]; then grep -vE '^[[:space:]]*(-e \\.|#|\\.\\[test|-c|\\.[[:space:]]*$)' -- ${file} > ${own} || true; python -m pip install -r ${own}; rm -f -- ${own}; fi`;
 }
 
-/** Under this name the set's script builds its images: `scripts/build_base_images.py --registry swe-rebench-v2 --tag-suffix ""`. */
+/** The set's script gives its images this name: `scripts/build_base_images.py --registry swe-rebench-v2 --tag-suffix ""`. */
 const secondRegistry = "swe-rebench-v2";
 
-/** A command that fails ends nothing, and none of them sees what another one exported: so does the set's template. */
+/** Does what the set's template does: goes on after a command that fails, and runs each command in a shell of its own. */
 export function secondRebenchRecipe(value: unknown, where: string): Recipe {
   const { repo, base_commit, install_config: told } = parseTask(SecondRow, value, where);
   const lines = ["set -x", ...told.install.map((command) => `( ${command}\n) || true`)];

@@ -1,9 +1,9 @@
-/** How a set says that the image of one of its instances is made. */
+/** How the image of an instance is made. */
 export type Recipe = {
-  /** Lines of a Dockerfile before the repository is there: they begin with FROM, and no word in them is a row's own text. */
+  /** The Dockerfile's first lines, before the repository is copied. They begin with FROM, and hold no unchecked text of a row. */
   base: string[];
   repo: string;
   commit: string;
-  /** A script of bash, run in the repository with the public network. It is a stranger's, as each Dockerfile of a task is. */
+  /** A bash script that runs in the repository with the public network. It comes from strangers, as every task's Dockerfile does. */
   install: string;
 };

@@ -1,10 +1,10 @@
-/** Lines that name a test and say how it ended. */
+/** Reads lines that name a test and say how it ended. */
 import { type Statuses, splitLines } from "../status-log.ts";
 import { Said, type SaidWord } from "./said.ts";
 
 export type WordRule = readonly [SaidWord, RegExp];
 
-/** The first group of a rule is the name. All rules are tried on each line. */
+/** The first group of each pattern is the name. Every rule is tried on each line. */
 export function byLines(rules: readonly WordRule[], toLine = (line: string): string => line.trim()): (log: string) => Statuses {
   return (log) => {
     const said = new Said();

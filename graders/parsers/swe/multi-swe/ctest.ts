@@ -1,10 +1,10 @@
-/** CTest's lines as the instances of Multi-SWE-bench read them: `1/8 Test #1: args-test ....   Passed    0.00 sec`. */
+/** Reads CTest's lines as the instances of Multi-SWE-bench do: `1/8 Test #1: args-test ....   Passed    0.00 sec`. */
 import { type Statuses, splitLines } from "../status-log.ts";
 import { Said } from "./said.ts";
 
 const head = /^\d+\/\d+\s*Test\s*#\d+:\s*/;
 
-/** `timed`: whether a failure may have its time behind it. Where it may not, the set sees no failure that has one. */
+/** `timed`: a failure's line may end in a time. If false, the set ignores failures with a time. */
 export function ctest(timed: boolean): (log: string) => Statuses {
   return (log) => {
     const said = new Said();
@@ -20,7 +20,7 @@ export function ctest(timed: boolean): (log: string) => Statuses {
   };
 }
 
-/** What stands before the dots before `word`, at the first place where there are dots; `stars` stand between. */
+/** Returns the text before the dots that lead to `word`, at the first place with such dots. `stars` may stand before `word`. */
 function nameBefore(text: string, word: string, stars: "" | "*"): string | null {
   for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1)) {
     let end = at;

@@ -1,9 +1,9 @@
-/** `go test -v` as the instances of Multi-SWE-bench read it. */
+/** Reads `go test -v` as the instances of Multi-SWE-bench do. */
 import { type Statuses, splitLines } from "../status-log.ts";
 import type { WordRule } from "./by-lines.ts";
 import { Said } from "./said.ts";
 
-/** A line of Go's says a test's status; another one that begins with FAIL names a package or the word behind it. */
+/** Go's lines say a test's status. Another line that begins with FAIL counts as a failed test, named by its next word. */
 export function go(nameOf: (name: string) => string): (log: string) => Statuses {
   const rules: readonly WordRule[] = [
     ["PASSED", /^--- PASS: (\S+)/],

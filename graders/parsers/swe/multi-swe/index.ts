@@ -1,6 +1,6 @@
 /**
- * The logs of Multi-SWE-bench, as the instances of its repositories read them (multi-swe-bench at commit 24f493f8). Each
- * repository has a class of its own there; many of them read alike. A skipped test is none that passed.
+ * Reads the logs of Multi-SWE-bench as its own code does (multi-swe-bench at commit 24f493f8). Each repository has a class there,
+ * and many classes read in the same way. A skipped test did not pass.
  */
 import type { ReportParser } from "../../report-parser.ts";
 import { passedOnly, type Statuses, sweParser } from "../status-log.ts";
@@ -45,7 +45,7 @@ const automake = byLines([
   ["SKIPPED", /^SKIP: (\S+)$/],
 ]);
 
-/** Pony's and GoogleTest's lines, with their colours and without. */
+/** Lines of Pony and GoogleTest, with colours and without. */
 const boxes = byLines([
   ["PASSED", /^\[ {7}OK \] (\S+)(?: \(.+\))?$/s],
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
@@ -59,7 +59,7 @@ const boxes = byLines([
   ["FAILED", /^\x1b\[91m\*\*\*\* FAILED: (\S+)\x1b\[0m$/],
 ]);
 
-/** zstd's older pull requests have no names of tests: all passed where a line stands there once. */
+/** zstd's older pull requests name no tests. One line says that all passed. */
 function once(line: string): (log: string) => Statuses {
   return (log) => {
     const said = new Said();

@@ -1,11 +1,11 @@
-/** Maven's and Gradle's logs as the instances of Multi-SWE-bench read them. */
+/** Reads logs of Maven and Gradle as the instances of Multi-SWE-bench do. */
 import { linesOf, type Statuses, splitLines } from "../status-log.ts";
 import type { WordRule } from "./by-lines.ts";
 import { Said } from "./said.ts";
 
 const surefire = /Tests run: (\d{1,9}), Failures: (\d{1,9}), Errors: (\d{1,9}), Skipped: (\d{1,9}), Time elapsed: [\d.]{1,20} (.*)$/s;
 
-/** A class is a test: it passed where one of its tests ran, none failed, and not all were skipped. */
+/** Counts a class as one test. It passed if a test of it ran, none failed, and not all were skipped. */
 function addClass(said: Said, name: string, counted: (string | undefined)[]): void {
   const [run = 0, failures = 0, errors = 0, skipped = 0] = counted.map(Number);
   if (failures > 0 || errors > 0) said.add("FAILED", name);
@@ -13,26 +13,26 @@ function addClass(said: Said, name: string, counted: (string | undefined)[]): vo
   else if (run > 0) said.add("PASSED", name);
 }
 
-/** Maven's line of a class that ends in its name. */
+/** Reads Maven's lines of classes that end in the class's name. */
 export function maven(log: string): Statuses {
   const said = new Said();
   for (const line of splitLines(log)) {
     const [, run, failures, errors, skipped, rest = ""] = surefire.exec(line) ?? [];
-    // At least one character stands between the time and the word `in`.
+    // At least one character must stand between the time and the word `in`.
     const at = rest.indexOf(" in ", 1);
     if (run !== undefined && at !== -1 && at + 4 < rest.length) addClass(said, rest.slice(at + 4), [run, failures, errors, skipped]);
   }
   return said.statuses();
 }
 
-/** Colours as Maven writes them. */
+/** Removes colours as Maven writes them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
 export const withoutColours = (log: string): string => log.replace(/\x1b\[[0-?]{0,32}[mK]/g, "");
 
 const totals =
   /^Tests run:\s*(\d{1,9}),\s*Failures:\s*(\d{1,9}),\s*Errors:\s*(\d{1,9}),\s*Skipped:\s*(\d{1,9}),\s*Time elapsed:\s*[\d.]{1,20}\s*sec( {1,9}<<< FAILURE!)?/;
 
-/** Old Surefire, as Gson has it: the class stands in a line before that of its counts, the first one of several. */
+/** Reads old Surefire, as Gson has it. The class is named by the first line `Running` before the line with its counts. */
 export function runningLines(log: string): Statuses {
   const said = new Said();
   let running: string | null = null;
@@ -49,7 +49,7 @@ export function runningLines(log: string): Statuses {
   return said.statuses();
 }
 
-/** Gradle's tasks are tests too. A test of a class has ` > ` in it; the end is looked at first, so that a long line takes no long time. */
+/** Gradle's tasks count as tests too. A test of a class has ` > ` in it. The patterns check the end first, so long lines take no long time. */
 const gradleRules: readonly WordRule[] = [
   ["PASSED", /^> Task :(\S+)(?: UP-TO-DATE)?$/],
   ["PASSED", /^(?=.* PASSED$)(.+? > .+) PASSED$/s],
@@ -61,7 +61,7 @@ const gradleRules: readonly WordRule[] = [
 
 const cached: WordRule = ["PASSED", /^> Task :(\S+) FROM-CACHE$/];
 
-/** A failure stands, whatever comes behind it. */
+/** A failure stays, whatever the log says later. */
 function tasks(rules: readonly WordRule[]): (log: string) => Statuses {
   return (log) => {
     const said = new Said();
@@ -79,7 +79,7 @@ function tasks(rules: readonly WordRule[]): (log: string) => Statuses {
 export const gradle = tasks(gradleRules);
 export const gradleCached = tasks([cached, ...gradleRules]);
 
-/** jib's: lines are read without the blanks around them. */
+/** Reads jib's log. Its lines are trimmed. */
 export function jib(log: string): Statuses {
   const said = new Said();
   for (const line of splitLines(log).map((raw) => raw.trim()))

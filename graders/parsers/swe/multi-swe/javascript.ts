@@ -1,4 +1,4 @@
-/** The logs of jest, vitest and mocha as the instances of Multi-SWE-bench read them. */
+/** Reads logs of jest, vitest and mocha as the instances of Multi-SWE-bench do. */
 import { z } from "zod";
 import { readJson } from "../../../../base/schema/read-json.ts";
 import { type Statuses, splitLines, UnreadableLog } from "../status-log.ts";
@@ -6,10 +6,10 @@ import { Said } from "./said.ts";
 
 type StatusReader = (log: string) => Statuses;
 
-/** Durations stand in the last characters of a line; what is looked for there takes a short time. */
+/** Durations stand at the end of a line. Only so many characters are searched, so that takes a short time. */
 const longestEnd = 64;
 
-/** A name without what `end` finds in the last part of it; one character stays. */
+/** Removes what `end` finds in the last part of a name. Always keeps one character. */
 function without(end: RegExp): (name: string) => string {
   return (name) => {
     const from = Math.max(1, name.length - longestEnd);
@@ -23,13 +23,13 @@ const mochaTime = without(/\s\((?:\d*\.)?(?:\d*\s+)?[\p{L}\p{N}_]+\)$/u);
 const vitestTime = without(/\s*(?:\d*\.)?\d+\s*(?:ms|s|m)$/);
 const insomniaTime = without(/(?:\s\(\d+\s+tests\))?(?:\s*\(?(?:\d*\.)?\d(?:\d*\s+)?[\p{L}\p{N}_]+\)?)?$/u);
 
-/** Darkreader's: all from the first bracket behind a blank, where the line ends in one. */
+/** Darkreader's names of tests. If the line ends in a bracket, cuts at the first bracket after a space. */
 export function beforeBracket(name: string): string {
   const at = name.endsWith(")") ? name.search(/\s\(/) : -1;
   return at === -1 || at + 2 > name.length - 2 ? name : name.slice(0, at).trimEnd();
 }
 
-/** Darkreader's name of a suite: no blank is in it, and a bracket behind it may close the line. null: it is none. */
+/** Darkreader's name of a suite. It has no space, and a part in brackets may follow it. null: the text is no such name. */
 export function beforeBlank(name: string): string | null {
   const blank = name.search(/\s/);
   if (blank === -1) return name;
@@ -39,7 +39,7 @@ export function beforeBlank(name: string): string | null {
   return bracket > 0 ? name.slice(0, bracket) : null;
 }
 
-/** A suite's file stands in a line of its own, and in front of the names of its tests. */
+/** A suite's file has a line of its own, and counts as a test. It also comes before the names of its tests. */
 export function jest(nameOf: (name: string) => string, fileOf: (name: string) => string | null = nameOf): StatusReader {
   return (log) => {
     const said = new Said();
@@ -60,7 +60,7 @@ export function jest(nameOf: (name: string) => string, fileOf: (name: string) =>
   };
 }
 
-/** A file is a test, and no other line is one. */
+/** Only files count as tests. */
 export function jestFiles(log: string): Statuses {
   const said = new Said();
   for (const line of splitLines(log).map((raw) => raw.trim())) {
@@ -85,7 +85,7 @@ function marked(passed: RegExp, failed: RegExp, nameOf: (name: string) => string
 export const vitest = marked(/^✓ (.+)$/su, /^× (.+)$/su, vitestTime);
 export const mochaSpec = marked(/^✔ (.+)$/su, /^\d+\) (.+)$/s, mochaTime);
 
-/** Insomnia runs vitest and jest: a file is a test, and a line of vitest's may tell how many tests it has. */
+/** Insomnia runs vitest and jest. A file counts as a test. vitest's line may also say how many tests the file has. */
 export function insomnia(log: string): Statuses {
   const said = new Said();
   for (const line of splitLines(log).map((raw) => raw.trim())) {
@@ -133,10 +133,10 @@ export function expressJson(log: string): Statuses {
   return mochaJson(log.replaceAll(/^(?:=+|Writing .*)$/gm, ""), ({ fullTitle }) => fullTitle);
 }
 
-/** How often the text's length may be read for beginnings that are none: a log can have a brace at each place. */
+/** How many times the text's length may be read for braces that begin no JSON. A hostile log may hold a brace at each place. */
 const mostReadings = 32;
 
-/** The JSON objects of a text, wherever one begins. */
+/** Yields all JSON objects in a text. */
 function* objectsIn(text: string): Generator<unknown> {
   const begins = /\{\s{0,64}["}]/g;
   let read = 0;
@@ -150,7 +150,7 @@ function* objectsIn(text: string): Generator<unknown> {
   }
 }
 
-/** Behind the brace that closes the one at `at`; null: none does. */
+/** Returns the place after the brace that closes the one at `at`; null: none does. */
 function endOfObject(text: string, at: number): number | null {
   let depth = 0;
   const token = /["{}]/g;

@@ -1,12 +1,12 @@
 /**
- * What a log of Multi-SWE-bench says of its tests. The set's code keeps three sets and gives a log up that has one test in
- * two of them; its instance is then not resolved.
+ * Collects what a log of Multi-SWE-bench says of its tests. The set's code keeps three sets of names. It gives a log up if a name is
+ * in two of them; the instance is then not resolved.
  */
 import { type Statuses, UnreadableLog } from "../status-log.ts";
 
 export type SaidWord = "PASSED" | "FAILED" | "SKIPPED";
 
-/** What a log says of its tests, as sets: none may be in two. */
+/** Three sets of names of tests. No name may be in two. */
 export class Said {
   readonly sets: Record<SaidWord, Set<string>> = { PASSED: new Set(), FAILED: new Set(), SKIPPED: new Set() };
 
@@ -14,7 +14,7 @@ export class Said {
     this.sets[word].add(name);
   }
 
-  /** The rule of the set's logs of Go and of jib: a failure stands, and a skipped test is kept only where it failed before. */
+  /** The rule for logs of Go and of jib: a failure stays, and a skipped test is kept only if it failed before. */
   replace(word: SaidWord, name: string, kept = name): void {
     const { PASSED, FAILED, SKIPPED } = this.sets;
     if (word === "SKIPPED" && (PASSED.has(name) || !FAILED.has(name))) return;

@@ -1,7 +1,7 @@
 /**
- * The parsers of SWE-rebench-V2, by the names that its rows give them (SWE-rebench-V2 at commit c71902a8,
- * lib/agent/log_parsers.py). Many have a name that swebench's have too, and read in another way: ours are `rebench_v2.` and
- * that name. Every required test must have passed; durations go from names, of the log and of the lists.
+ * Lists the parsers of SWE-rebench-V2 (commit c71902a8, lib/agent/log_parsers.py). Many have the name of one of swebench's parsers,
+ * and read in another way. So here each has its own name after `rebench_v2.`. Every required test must have passed. Durations are
+ * removed from names, in the log and in the lists.
  */
 import type { ReportParser } from "../../report-parser.ts";
 import { pythonSteering } from "../../steering-files.ts";
@@ -19,7 +19,7 @@ import { tables } from "./tables.ts";
 import * as tree from "./tree.ts";
 import * as xml from "./xml.ts";
 
-/** What some runners write into a test's name, and what differs in each run. */
+/** Durations that some runners write into a test's name. They differ in each run. */
 const durations = [
   /(?<!\s)\s*\[\s*\d+(?:\.\d+)?\s*(?:ms|s)\s*\]\s*$/i,
   /(?<!\s)\s+in\s+\d+(?:\.\d+)?\s+(?:msec|sec)(?![\p{L}\p{N}_])/giu,
@@ -103,7 +103,7 @@ const others: readonly NamedReader[] = [
 
 const rules = passedOnly(withoutDurations);
 
-/** SWE-rebench's first rows are read by a fork of swebench 4.1, whose other parsers agree with those of swebench 5 on what lists hold. */
+/** A fork of swebench 4.1 reads the logs of SWE-rebench (the first set). For the names in its lists, its other parsers agree with swebench 5's. */
 const first = sweParser({
   name: "swebench_4.parse_log_pytest_v2",
   title: "SWE-rebench: pytest -rA or -v",

@@ -1,11 +1,11 @@
-/** The logs of mocha, jest, TAP and Karma as SWE-rebench-V2 reads them. */
+/** Reads logs of mocha, jest, TAP and Karma as SWE-rebench-V2 does. */
 import { linesOf, type Status, type Statuses, splitLines, UnreadableLog } from "../status-log.ts";
 import { type LineReader, readLines } from "./lines.ts";
 
-/** Longer ends of a line tell no duration. */
+/** A duration is shorter than this. */
 const longestEnd = 96;
 
-/** The text without what `end` finds in the last part of it. */
+/** Removes what `end` finds in the last part of the text. */
 function withoutEnd(text: string, end: RegExp): string {
   const from = Math.max(0, text.length - longestEnd);
   const at = text.slice(from).search(end);
@@ -32,7 +32,7 @@ export const mocha = readLines({ rules: [dash, { line: /^\d+\)\s+(.*)$/s, status
 const bracketed = /(?<!\s)\s+\([^)]{1,4096}\)$/;
 const npxTime = /(?<!\s)\s+\(\d+(?:ms)?\)$/;
 
-/** Both kinds of lines replace what was there. */
+/** A later line always replaces an earlier status. */
 export function npx(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of splitLines(log).map((raw) => raw.trimEnd())) {
@@ -44,7 +44,7 @@ export function npx(log: string): Statuses {
   return found;
 }
 
-/** TAP whose blocks nest: `ok 1 - name {`. */
+/** Reads TAP with nested blocks: `ok 1 - name {`. */
 export function tapBlocks(log: string): Statuses {
   const found: Statuses = new Map();
   const stack: string[] = [];
@@ -60,7 +60,7 @@ export function tapBlocks(log: string): Statuses {
     const name = plain(title.trim());
     if (word === undefined || name === "") continue;
     const full = [...stack, name].join(" :: ");
-    // Only a mark without a blank before it is left in the title.
+    // The title was cut at the first `#` after a space, so it holds only a mark without a space before it.
     if (/# (?:skip|todo)/i.test(title)) found.set(full, "SKIPPED");
     else if (word === "not ok" || !found.has(full)) found.set(full, word === "ok" ? "PASSED" : "FAILED");
     if (opens && stack.length < deepestBlock) stack.push(name);
@@ -68,7 +68,7 @@ export function tapBlocks(log: string): Statuses {
   return found;
 }
 
-/** Each name of a block holds those of the blocks around it: deeper ones would grow with the square of the log. */
+/** A name holds the names of all blocks around it. Without this bound, names could grow with the square of the log's length. */
 const deepestBlock = 100;
 
 const symbols = new Map<string, Status>([
@@ -78,7 +78,7 @@ const symbols = new Map<string, Status>([
 ]);
 const skipWords = ["(skipped)", "[skip]", "[skipped]", "[pending]", "[todo]"];
 
-/** A symbol, and a tag in brackets before the name. */
+/** Reads lines with a symbol, then perhaps a tag in brackets, then the name. */
 export function symbolLines(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of splitLines(log).map((raw) => raw.trim())) {
@@ -104,7 +104,7 @@ function withoutTag(text: string): string {
   return rest.startsWith(":") ? rest.slice(1).trim() : rest;
 }
 
-/** Chrome's lines of tests that failed. */
+/** Reads Chrome's lines of failed tests. */
 export function chart(log: string): Statuses {
   const found: Statuses = new Map();
   for (const raw of linesOf(log)) {
@@ -117,13 +117,13 @@ export function chart(log: string): Statuses {
   return found;
 }
 
-/** jasmine's list of failures. */
+/** Reads jasmine's list of failures. */
 export function marked(log: string): Statuses {
   const names = linesOf(log).flatMap((line) => /^\d+\)\s(.*)/s.exec(line)?.[1] ?? []);
   return new Map(names.map((name) => [name.trim(), "FAILED"]));
 }
 
-/** A file a line, with its time. */
+/** Reads lines that name a file with its time. */
 export function files(log: string): Statuses {
   const found: Statuses = new Map();
   const time = /\s\([\d.]+\s*(?:ms|s)\)$/;
@@ -134,7 +134,7 @@ export function files(log: string): Statuses {
   return found;
 }
 
-/** jest --verbose under the command that ran it: a name has the lines above it that are less indented. */
+/** Reads jest --verbose after the command that ran it. A test's name begins with the less indented lines above it. */
 export function calypso(log: string): Statuses {
   const found: Statuses = new Map();
   const suites: { name: string; indent: number }[] = [];

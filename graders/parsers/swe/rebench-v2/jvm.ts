@@ -1,4 +1,4 @@
-/** The logs of Maven, sbt, Gradle and Leiningen as SWE-rebench-V2 reads them. */
+/** Reads logs of Maven, sbt, Gradle and Leiningen as SWE-rebench-V2 does. */
 import { linesOf, type Status, type Statuses, splitLines } from "../status-log.ts";
 import { fragments } from "./xml.ts";
 
@@ -6,7 +6,7 @@ const counts = /Tests run:\s*(\d{1,9}),\s*Failures:\s*(\d{1,9}),\s*Errors:\s*(\d
 
 const keep = (found: Statuses, name: string, status: Status): unknown => (found.has(name) ? null : found.set(name, status));
 
-/** Each test is run by a command of its own, which the log shows: a result is that of the last name before it. */
+/** Each test is run by a command of its own, which the log shows. A result belongs to the last name before it. */
 export function mavenCommands(log: string): Statuses {
   const found: Statuses = new Map();
   let name = "---NO TEST NAME FOUND YET---";
@@ -19,7 +19,7 @@ export function mavenCommands(log: string): Statuses {
   return found;
 }
 
-/** The last `-Dtest=` with something behind it. */
+/** Returns the name after the last `-Dtest=` that has one. */
 function lastTest(line: string, from: number): string | null {
   for (let at = from; at !== -1; at = at === 0 ? -1 : line.lastIndexOf("-Dtest=", at - 1)) {
     const test = /^\S+/.exec(line.slice(at + 7, at + 4_096))?.[0];
@@ -31,7 +31,7 @@ function lastTest(line: string, from: number): string | null {
 const running = /^(?:\[INFO\]\s+)?Running\s+([A-Za-z0-9_$.]+)$/;
 const failed = /^\[ERROR\]\s+([A-Za-z0-9_$.]+)/;
 
-/** Classes by the counts of their lines, tests that failed by name; then JUnit's files and commands that the log shows. */
+/** Reads classes by their counts, and failed tests by name. Then reads JUnit files and commands that the log shows. */
 export function maven(log: string): Statuses {
   const found: Statuses = new Map();
   const seen = new Set<string>();
@@ -60,10 +60,7 @@ export function maven(log: string): Statuses {
   return found;
 }
 
-/**
- * `[ERROR] class.method`: a class of dotted words, and the shortest method behind its last dot that ends at the border of a
- * word.
- */
+/** Reads `[ERROR] class.method`. The class has dots; the method is the shortest text after its last dot that ends a word. */
 function methodOf(line: string): { suite: string; method: string } | null {
   const [all = "", whole] = failed.exec(line) ?? [];
   if (whole === undefined) return null;
@@ -86,7 +83,7 @@ function methodAt(rest: string, after: string): string | null {
   return rest !== "" && lined !== undefined && !isWord(after[lined.length]) ? rest : null;
 }
 
-/** Modules of the reactor's summary, and one name for all of its tests. */
+/** Reads the modules of the reactor's summary. All tests together get one name. */
 export function mavenModules(log: string): Statuses {
   const found: Statuses = new Map();
   const words = new Map<string, Status>([
@@ -106,7 +103,7 @@ export function mavenModules(log: string): Statuses {
 
 const spaced = /^Tests run:\s+(\d{1,9}),\s+Failures:\s+(\d{1,9}),\s+Errors:\s+(\d{1,9}),\s+Skipped:\s+(\d{1,9})/;
 
-/** Old Surefire: a class is a test, by the counts of the line behind its name. */
+/** Reads old Surefire. A class counts as a test, by the counts in the line after its name. */
 export function classes(log: string): Statuses {
   const found: Statuses = new Map();
   let current: string | null = null;
@@ -123,7 +120,7 @@ export function classes(log: string): Statuses {
   return found;
 }
 
-/** Namespaces of Clojure: one passed where nothing below its line says otherwise. */
+/** Reads namespaces of Clojure. A namespace passed unless a line below it says that it failed. */
 export function lein(log: string): Statuses {
   const found: Statuses = new Map();
   let current: string | null = null;

@@ -1,15 +1,15 @@
 /**
- * SWE-rebench-V2's parsers that go line by line: the first rule that fits a line says which test it names and how that
- * ended. Beginnings and ends are looked for apart, so that a line of any kind is read in a time that grows with its length.
+ * SWE-rebench-V2's parsers that read line by line. The first rule that fits a line says which test it names and how the test ended.
+ * Rules look for a line's beginning and end apart, so the time to read a line grows linearly with its length.
  */
 import { type Status, type Statuses, splitLines } from "../status-log.ts";
 
 export type ReadingRule = {
-  /** The name is the group `name`, or else the first one. */
+  /** The group `name` is the test's name, else the first group. */
   line: RegExp;
-  /** One status of all such lines, or those that the words of the group `word` stand for. Absent words name no test. */
+  /** The status of all such lines, or a map from the group `word` to a status. A line with another word names no test. */
   status: Status | ReadonlyMap<string, Status>;
-  /** An earlier status of the test stands. */
+  /** The test keeps an earlier status. */
   keeps?: boolean;
   nameOf?: (name: string) => string;
 };

@@ -1,4 +1,4 @@
-/** Logs of Ruby, PHP, C++, Dart, Scala and OCaml that have a state or an order of their own, as SWE-rebench-V2 reads them. */
+/** Reads logs of Ruby, PHP, C++, Dart, Scala and OCaml as SWE-rebench-V2 does, if a table of lines cannot say how. */
 import { z } from "zod";
 import { readJson } from "../../../../base/schema/read-json.ts";
 import { sympyHeading } from "../block-parsers.ts";
@@ -20,7 +20,7 @@ const severity = new Map([
   ["ERROR", 2],
 ]);
 
-/** Minitest's spec reporter: a suite in a line of its own, and indented lines of tests; the worse status stands. */
+/** Reads Minitest's spec reporter: a line with the suite, then indented lines of tests. The worse status stays. */
 export function minitestSuites(log: string): Statuses {
   const found: Statuses = new Map();
   let suite: string | null = null;
@@ -48,13 +48,13 @@ const phpName = (name: string): string =>
     .replace(/(?<!\s)\s+\d+(?:\.\d+)?s\s*$/, "")
     .trim();
 
-/** What a line of a test says before the time that stands behind two blanks, or whole. */
+/** Returns the text before a time that follows two spaces, else the whole text. */
 function phpTest(rest: string): string {
   const timed = /^(\S+(?:\s+\S+)*?)\s{2,}\d+\.?\d*s(?![\p{L}\p{N}_])/u.exec(rest)?.[1];
   return phpName(timed ?? rest);
 }
 
-/** Pest's and PHPUnit's lines with ticks, crosses and dashes; a class that failed is a test too. */
+/** Reads lines of Pest and PHPUnit with ticks, crosses and dashes. A failed class counts as a test too. */
 export function phpTicks(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of splitLines(log).map((raw) => raw.trimEnd())) {
@@ -82,7 +82,7 @@ const passWord = /(?<![\p{L}\p{N}_])(?:OK|PASSED)(?![\p{L}\p{N}_])/iu;
 const wordStatus = (line: string): Status | null =>
   skipWord.test(line) ? "SKIPPED" : failWord.test(line) ? "FAILED" : passWord.test(line) ? "PASSED" : null;
 
-/** `name... OK`, Botan's groups, and any other line with such a word, which is then a test's name itself. */
+/** Reads `name... OK` and Botan's groups. Any other line with such a word is itself the name of a test. */
 export function cppWords(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of splitLines(log).map((raw) => raw.trim())) {
@@ -98,7 +98,7 @@ export function cppWords(log: string): Statuses {
   return found;
 }
 
-/** What stands before the first dots that one word ends the line behind; a place in a list such as `[3/12]` goes. */
+/** Returns the text before three dots and one last word, without a place in a list such as `[3/12]`. null: the line has no such end. */
 function beforeDots(line: string): string | null {
   const word = /[\p{L}\p{N}_]+$/u.exec(line.slice(-4_096))?.[0] ?? "";
   const head = word === "" ? "" : line.slice(0, line.length - word.length).trimEnd();
@@ -124,7 +124,7 @@ const dartWords = new Map<unknown, Status>([
   ["error", "ERROR"],
 ]);
 
-/** The events of `dart test --reporter json`, a line each or in lists. */
+/** Reads the events of `dart test --reporter json`. A line holds one event or a list. */
 export function dartEvents(log: string): Statuses {
   const found: Statuses = new Map();
   const names = new Map<unknown, string>();
@@ -153,7 +153,7 @@ function dartLine(line: string): z.infer<typeof DartEvent>[] {
   }
 }
 
-/** A test of `melos` is shown when it begins and when it has ended: one that is shown once did not end. */
+/** melos shows a test when it begins and when it ends. A test that is shown once did not end. */
 export function dartTwice(log: string): Statuses {
   const times = new Map<string, number>();
   for (const line of splitLines(log).map((raw) => raw.trim())) {
@@ -181,7 +181,7 @@ const noSuites = [
   "set current",
 ];
 
-/** ScalaTest's lines with the suite above them. */
+/** Reads ScalaTest's lines, with the suite above them. */
 export function scalaSuites(log: string): Statuses {
   const found: Statuses = new Map();
   let suite: string | null = null;
@@ -216,7 +216,7 @@ function worse(found: Statuses, name: string, status: Status): void {
   if (name !== "" && (earlier === undefined || rank(status) >= rank(earlier))) found.set(name, status);
 }
 
-/** dune's runs: what the output of one says is its program's status. */
+/** Reads dune's runs. The words in a run's output are the status of its program. */
 export function dune(log: string): Statuses {
   const found: Statuses = new Map();
   const runs = new Map<number, string>();
@@ -254,7 +254,7 @@ const boxWords = new Map<string, Status>([
   ...["FAIL", "FAILED", "ERROR", "EXCEPTION", "CRASH", "FATAL", "KO", "PANIC"].map((word) => [word, "FAILED"] as const),
 ]);
 
-/** `[OK] name`; the worse status stands. */
+/** Reads `[OK] name`. The worse status stays. */
 export function boxes(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of splitLines(log).map((raw) => raw.trim())) {
@@ -265,7 +265,7 @@ export function boxes(log: string): Statuses {
   return found;
 }
 
-/** ocamlbuild's lines with colours: a status, and the name up to two blanks. */
+/** Reads ocamlbuild's coloured lines: a status, then the name up to two spaces. */
 export function ocamlBuild(log: string): Statuses {
   const found: Statuses = new Map();
   for (const raw of splitLines(log)) {
@@ -284,7 +284,7 @@ export function ocamlBuild(log: string): Statuses {
   return found;
 }
 
-/** `class > test PASSED`, also with a time behind it. */
+/** Reads `class > test PASSED`, also with a time after it. */
 export function gradleLines(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of linesOf(log).map((raw) => raw.trim())) {
@@ -294,7 +294,7 @@ export function gradleLines(log: string): Statuses {
   return found;
 }
 
-/** SymPy's, with a verdict in brackets behind the letter. */
+/** Reads SymPy's log, also with a verdict in brackets after the letter. */
 export function sympy(log: string): Statuses {
   const lines = linesOf(log);
   const found: Statuses = new Map(lines.flatMap((line) => sympyHeading(line) ?? []).map((name) => [name, "FAILED"]));

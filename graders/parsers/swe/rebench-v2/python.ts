@@ -1,11 +1,11 @@
-/** pytest's logs and JUnit files as SWE-rebench-V2 reads them. XFAIL is no status there: such a line is not looked at. */
+/** Reads pytest's logs as SWE-rebench-V2 does. XFAIL is no status there, so such a line is ignored. */
 import { linesOf, type Statuses, splitLines, UnreadableLog, wordsOf } from "../status-log.ts";
 
 const statuses = ["PASSED", "FAILED", "SKIPPED", "ERROR"];
 const begins = (line: string): boolean => statuses.some((status) => line.startsWith(status));
 const summaryWords = (line: string): string[] => wordsOf(line.startsWith("FAILED") ? line.replaceAll(" - ", " ") : line);
 
-/** The second word of a summary's row is the name, whatever stands behind it. */
+/** The second word of a summary's line is the name, whatever follows it. */
 export function pytest(log: string, nameOf = (name: string): string => name): Statuses {
   const found: Statuses = new Map();
   for (const line of linesOf(log).filter(begins)) {
@@ -15,12 +15,12 @@ export function pytest(log: string, nameOf = (name: string): string => name): St
   return found;
 }
 
-/** Python 3.11 writes these two otherwise than the versions before it. */
+/** Python 3.11 writes these two in another way than earlier versions. */
 export function matplotlib(log: string): Statuses {
   return pytest(log.replaceAll("MouseButton.LEFT", "1").replaceAll("MouseButton.RIGHT", "3"));
 }
 
-/** A status before a name, and `PASSED` behind one. */
+/** Reads a status before a name, and `PASSED` after one. */
 export function seaborn(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of linesOf(log)) {
@@ -33,13 +33,13 @@ export function seaborn(log: string): Statuses {
   return found;
 }
 
-/** A colour without its escape, and control characters, which go. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that go
+/** Removes colours that lost their escape, and control characters. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the characters to remove
 const withoutControls = (line: string): string => line.replace(/\[\d+m/g, "").replace(/[\x01-\x1f]/g, "");
 
 /**
- * Rows of the summary and of -v. V2's code gives a log up that has a status alone in a line; swebench 4.1's, which knows
- * XFAIL too, only where it would be one of -v.
+ * Reads lines of the summary and of -v. V2's code gives a log up if a line holds a status alone. `isFour`: as swebench 4.1's code,
+ * which also knows XFAIL, and allows such a line in the summary.
  */
 export function pytestBoth(log: string, isFour = false): Statuses {
   const found: Statuses = new Map();
@@ -63,7 +63,7 @@ const verbose = new RegExp(String.raw`^(\S+(?:\s+\S+)*?)\s+(${word})\s+\[[^\]]{0
 const summary = new RegExp(String.raw`^(${word})\s+(.*)$`, "s");
 const beforeTime = (text: string): string => (text.split(" in ", 1)[0] as string).trim();
 
-/** Lines of workers (pytest-xdist), of -v with a time, and of the summary. */
+/** Reads lines of workers (pytest-xdist), of -v with a time, and of the summary. */
 export function pytestWorkers(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of splitLines(log).map((raw) => withoutControls(raw).trim())) {
@@ -80,7 +80,7 @@ export function pytestWorkers(log: string): Statuses {
 const banner = `${"=".repeat(35)} FAILURES ${"=".repeat(35)}`;
 const failureHead = /^_{27} (.*?) _{27}$/s;
 
-/** `parse_log_cpp`: the lines of pytest -v; below the heading of the failures no other line counts. */
+/** `parse_log_cpp`: reads the lines of pytest -v. Below the heading of the failures, only the headings of failed tests count. */
 export function pytestVerbose(log: string): Statuses {
   const found: Statuses = new Map();
   let failures = false;
@@ -100,7 +100,7 @@ export function pytestVerbose(log: string): Statuses {
 /** Made once: a log may have millions of lines. */
 const blankAndStatus = statuses.map((status) => [status, new RegExp(String.raw`\s${status}`)] as const);
 
-/** The statuses are looked for one after the other, each behind a blank. A name is what stands behind the last `::`. */
+/** Looks for each status in turn, after a space. The name is the text after the last `::`. */
 function firstStatus(line: string): readonly [name: string, status: string] | null {
   for (const [status, behindBlank] of blankAndStatus) {
     const at = line.search(behindBlank);

@@ -1,11 +1,11 @@
-/** SWE-rebench-V2's parsers that a table of lines says whole. Bounds keep what is tried twice short. */
+/** SWE-rebench-V2's parsers that a table of lines describes completely. Bounds keep short whatever a pattern may try twice. */
 import type { Status } from "../status-log.ts";
 import type { LineReader, ReadingRule } from "./lines.ts";
 
 const map = (...entries: [string, Status][]): ReadonlyMap<string, Status> => new Map(entries);
-/** Words between blanks, as few as fit: no part of a line is tried twice. */
+/** Words between spaces, as few as fit. So no part of a line is tried twice. */
 const words = String.raw`\S+(?:\s+\S+)*?`;
-/** What stands in brackets at the end of a line. */
+/** Text in brackets at the end of a line. */
 const bracket = String.raw`\([^)]{1,200}\)`;
 
 const rule = (source: string, status: ReadingRule["status"], more: Partial<ReadingRule> = {}): ReadingRule => ({
@@ -162,7 +162,7 @@ export const tables: readonly (readonly [names: readonly string[], title: string
   ],
 ];
 
-/** `suite 3 name`: the first number between blanks divides them. Two blanks at the beginning may stand for no suite. */
+/** Reads `suite 3 name`. The first number between spaces divides suite and name. The suite may be missing. */
 function alcotest(text: string): string {
   const [, suite, index, name = ""] = new RegExp(String.raw`^(${words})\s+(\d+)\s+(.+)$`, "s").exec(text.trimStart()) ?? [];
   if (suite !== undefined) return `${suite} ${index} ${name.trim()}`;
@@ -170,7 +170,7 @@ function alcotest(text: string): string {
   return first === undefined ? "" : `${first} ${rest.trim()}`;
 }
 
-/** The path, one blank, and the name without the mark of a failure behind it. */
+/** Returns path and name, without the mark of a failure at the end. */
 function dartName(text: string): string {
   const [, path, name = ""] = /^(\/[^:]+\.dart):\s+(.*)$/s.exec(text) ?? [];
   return `${path}: ${name.replace(/(?<!\s)\s+\[E\]$/, "").trim()}`;

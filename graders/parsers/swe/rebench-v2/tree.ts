@@ -1,4 +1,4 @@
-/** Logs that indent, count or divide, as SWE-rebench-V2 reads them: Haskell, Julia and R. */
+/** Reads logs of Haskell, Julia and R as SWE-rebench-V2 does. They indent, count or have sections. */
 import { type Status, type Statuses, splitLines, UnreadableLog, wordsOf } from "../status-log.ts";
 
 const keep = (found: Statuses, name: string, status: Status): unknown => (found.has(name) ? null : found.set(name, status));
@@ -15,7 +15,7 @@ const tastyWords = new Map<string, Status>([
 ]);
 const haskellNoise = ["Test suite ", "Linking ", "Building ", "Running  "];
 
-/** Lines of tasty, hspec and HUnit. */
+/** Reads lines of tasty, hspec and HUnit. */
 export function haskell(log: string): Statuses {
   const found: Statuses = new Map();
   for (const line of splitLines(log).map((raw) => withoutColours(raw).trimEnd())) {
@@ -36,7 +36,7 @@ export function haskell(log: string): Statuses {
   return found;
 }
 
-/** `name: OK`, at the first colon behind which such a word stands. */
+/** Reads `name: OK`, at the first colon that a status follows. */
 function tastyLine(line: string): { name: string; status: Status } | null {
   const text = line.trimStart();
   for (const { index, 0: colon, 1: word } of text.matchAll(/:\s*(OK|PASS|FAIL|ERROR|SKIP|PENDING)(?![\p{L}\p{N}_])/gu))
@@ -44,7 +44,7 @@ function tastyLine(line: string): { name: string; status: Status } | null {
   return null;
 }
 
-/** A name without what begins with the first bracket behind a blank, where the line ends in one. */
+/** If the text ends in a bracket, cuts it at the first bracket after a space. */
 function withoutBrackets(text: string): string {
   const at = text.endsWith(")") ? text.search(/\s\(/) : -1;
   return (at > 0 ? text.slice(0, at) : text).trim();
@@ -56,10 +56,10 @@ const treeNoise = [
   ...["Resolving dependencies", "Build profile", "In order, the following will be built", "Error:", "Test suite ", "Running "],
 ];
 const unchanged = "Golden and Actual output didn't change";
-/** Names hold those of all levels above: deeper ones would grow with the square of the log. */
+/** A name holds the names of all levels above it. Without this bound, names could grow with the square of the log's length. */
 const deepestLevel = 200;
 
-/** hspec's tree: two blanks a level, and a line without deeper ones below it is a test. */
+/** Reads hspec's tree. Two spaces make a level, and a line without a deeper one below it is a test. */
 export function hspecTree(log: string): Statuses {
   const lines = splitLines(log);
   const failures = lines.findIndex((line) => line.trim() === "Failures:");
@@ -114,7 +114,7 @@ function failureNames(lines: string[]): string[] {
   return names;
 }
 
-/** The table `Test Summary`: its columns are read by how many numbers a row has. */
+/** Reads the table `Test Summary`. How many numbers a row has says which columns they are. */
 export function julia(log: string): Statuses {
   const found: Statuses = new Map();
   let begun = false;
@@ -143,7 +143,7 @@ export function julia(log: string): Statuses {
   return found;
 }
 
-/** Where the first column is empty its blanks are at least so many. */
+/** An empty first column has at least this many spaces. */
 const emptyColumn = 10;
 
 function juliaStatus(numbers: number[], columns: string, has: { fail: boolean; error: boolean }): Status {
@@ -159,7 +159,7 @@ function juliaStatus(numbers: number[], columns: string, has: { fail: boolean; e
 const rTime = /(?<!\s)\s*\[\s*\d+(?:\.\d+)?\s*[a-zA-Z]+\]$/;
 const rName = (name: string): string => name.trim().replace(rTime, "").trim();
 
-/** testthat's contexts, then the tests that its section of failures names. */
+/** Reads testthat's contexts, then the tests in its section of failures. */
 export function testthatLog(log: string): Statuses {
   const found: Statuses = new Map();
   const lines = splitLines(log).map((line) => line.trim());
@@ -183,7 +183,7 @@ const checkWords = new Map<string, Status>([
   ["SKIPPED", "SKIPPED"],
 ]);
 
-/** R CMD check: a status may stand in a later line than its check. */
+/** Reads R CMD check. A status may come in a later line than its check. */
 export function rCheck(log: string): Statuses {
   const found: Statuses = new Map();
   let waiting: string | null = null;

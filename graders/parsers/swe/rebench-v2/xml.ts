@@ -1,10 +1,10 @@
-/** JUnit's XML inside of a log, as SWE-rebench-V2 reads it: each of its parsers looks at it in another way. */
+/** Reads JUnit's XML inside a log as SWE-rebench-V2 does. Each of its parsers reads it in another way. */
 import { tagsOf } from "../../junit.ts";
 import type { Status, Statuses } from "../status-log.ts";
 
 type TestCase = { attributes: ReadonlyMap<string, string>; parent: string; children: Set<string> };
 
-/** The test cases of a document, with the names of their own elements. null: it is not well-formed. */
+/** Returns a document's test cases, with the names of their elements. null: the document is not well-formed. */
 function casesOf(text: string): TestCase[] | null {
   if (text.indexOf("<?xml", 1) !== -1 || hasTextAround(text) || hasBareAnd(text)) return null;
   const cases: TestCase[] = [];
@@ -30,19 +30,19 @@ export function isWellFormed(text: string): boolean {
   return casesOf(text) !== null;
 }
 
-/** Whether there is text before the first element or behind the last one. */
+/** Whether there is text before the first element or after the last one. */
 function hasTextAround(text: string): boolean {
   const first = text.search(/<(?![?!])/);
   const before = text.slice(0, Math.max(first, 0)).replace(/^<\?xml[^>]*\?>/, "");
   return (first > 0 && !before.includes("<") && before.trim() !== "") || text.slice(text.lastIndexOf(">") + 1).trim() !== "";
 }
 
-/** An ampersand that begins no entity stands in no XML; in a CDATA section it may. */
+/** Whether an ampersand begins no entity, which XML allows only in a CDATA section. */
 function hasBareAnd(text: string): boolean {
   return !text.includes("<![CDATA[") && /&(?!(?:lt|gt|amp|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)/.test(text);
 }
 
-/** The first of the elements that a case has, in this order, says how it ended. */
+/** Returns how a case ended, by the first element in `order` that it has. */
 function statusOf({ children }: TestCase, order: readonly string[]): Status {
   const words = new Map<string, Status>([
     ["failure", "FAILED"],
@@ -53,7 +53,7 @@ function statusOf({ children }: TestCase, order: readonly string[]): Status {
   return found === undefined ? "PASSED" : (words.get(found) as Status);
 }
 
-/** Documents that lie one behind the other, each to its `</testsuites>`; one that is broken is passed over. */
+/** Reads several documents, each up to its `</testsuites>`. Skips a broken one. */
 export function reports(log: string): Statuses {
   const found: Statuses = new Map();
   const begins = placesOf(log, "<?xml");
@@ -72,7 +72,7 @@ export function reports(log: string): Statuses {
   return found;
 }
 
-/** testthat's: one document. */
+/** Reads testthat's one document. */
 export function testthat(log: string): Statuses {
   const found: Statuses = new Map();
   const start = log.indexOf("<?xml");
@@ -86,7 +86,7 @@ export function testthat(log: string): Statuses {
   return found;
 }
 
-/** Gradle's files as a log shows them: from the line of `<?xml` to that of `</testsuite>`. */
+/** Reads Gradle's files in a log, from the line with `<?xml` to the line with `</testsuite>`. */
 export function gradleReports(log: string): Statuses {
   const found: Statuses = new Map();
   let block: string[] | null = null;
@@ -104,10 +104,10 @@ export function gradleReports(log: string): Statuses {
   return found;
 }
 
-/** What a case holds where its end is missing. */
+/** How much is searched of a case whose end is missing. */
 const longestOpenCase = 4_096;
 
-/** Where `what` is next, asked at growing places: each part of the text is read once. */
+/** Returns a search for the next `what`. Ask it with growing places only, so each part of the text is read once. */
 function placesOf(text: string, what: string): (from: number) => number {
   let at = text.indexOf(what);
   return (from) => {
@@ -116,7 +116,7 @@ function placesOf(text: string, what: string): (from: number) => number {
   };
 }
 
-/** Test cases anywhere in a text that need not be XML: `classname name`. */
+/** Reads test cases anywhere in a text that need not be XML. Their name is `classname name`. */
 export function fragments(log: string): Statuses {
   const found: Statuses = new Map();
   const opens = /<testcase\b/g;
