@@ -140,3 +140,12 @@ test("what an agent installs as root crosses to the tests, with its users and wh
   const judge = '[ "$(stat -c %U:%G:%a /var/lib/teller)" = teller:teller:2750 ] && su -s /bin/sh teller -c teller';
   assert.deepEqual(await rewards(await taskOf(solve, judge, apt)), [1, 0]);
 });
+
+test("a folder of the image in which an agent leaves something stays whose it is", { timeout: 240_000 }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const { apt } = managers as { apt: Manager };
+  const [owned, shared] = ["/var/cache/apt/archives/partial", "/var/mail"];
+  const solve = `echo 42 > answer.txt; touch ${owned}/left ${shared}/left`;
+  const judge = `[ -e ${owned}/left ] && [ "$(stat -c %U:%G ${owned} ${shared} | xargs)" = "_apt:root root:mail" ]`;
+  assert.deepEqual(await rewards(await taskOf(solve, judge, apt)), [1, 0]);
+});

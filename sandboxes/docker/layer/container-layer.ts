@@ -132,16 +132,12 @@ async function isGone(source: LayerSource, path: string, kind: Kind): Promise<bo
   return kind === "deleted" || !(await source.stat(path))?.isFolder;
 }
 
-/** All users may write: such a folder may belong to the system, and only its archive says to whom. */
-const worldWritable = 0o002;
-
-/** A folder of which only something inside changed, or its mode: its archive would be all that is in it. */
+/** A folder of which only something inside changed, its mode or its owner. One of the image may be another user's: only an archive says whose. */
 async function* folderAlone(source: LayerSource, bounds: LayerBounds, path: string, kind: Kind): AsyncGenerator<LayerEntry> {
   const stat = await source.stat(path).catch((error: unknown) => {
     throw readError(error, path);
   });
-  if (stat?.isFolder && kind === "modified" && (stat.mode & worldWritable) !== 0)
-    yield* readArchive(source, bounds, { path, whole: false }, () => kind);
+  if (stat?.isFolder && kind === "modified") yield* readArchive(source, bounds, { path, whole: false }, () => kind);
   else if (stat?.isFolder) yield { ...noContent, path, type: "folder", kind, mode: stat.mode, size: 0, mtime: stat.mtime };
 }
 
