@@ -175,7 +175,7 @@ export const Config = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "the agent's processes live while the tests run, in its own sandbox (as `grading: shared`, tier T0), whatever a task says: for sets whose tasks leave a server running, as they may with Harbor",
+      "grades every task in the agent's own sandbox while the agent's processes run (as `grading: shared`, tier T0), for sets whose tasks leave a server running, as they may with Harbor",
     ),
   min_tier: Tier.nullable()
     .default(null)
@@ -297,7 +297,7 @@ export const Config = z.strictObject({
   verifier_network: NetworkAccess.nullable()
     .default(null)
     .describe(
-      "what the tests of a task of Harbor or Terminal-Bench reach where it does not say so: `none`, `public`, or `{ allow: [names] }`; `public` also allows tests of other tasks to reach it; null: nothing",
+      "what tests of Harbor's and Terminal-Bench's tasks reach if the task does not say: `none`, `public`, or `{ allow: [names] }`; `public` also allows the public network to tests of other tasks that ask for it; null: nothing",
     ),
   ...SessionOptions.shape,
   // An open session trains nothing by default; a run is made for training.

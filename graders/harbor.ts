@@ -1,7 +1,7 @@
 /**
- * Grades as Harbor's verifier does: `/tests/test.sh` is run, its exit code says nothing, and the reward stands in
- * `/logs/verifier/reward.json` or `reward.txt`. It runs in a fresh sandbox with the agent's layer, or in an image of its
- * own to which declared artifacts cross. Tests of Terminal-Bench run in the same way, and what they print is the verdict.
+ * Grades as Harbor's verifier does. It runs `/tests/test.sh`, ignores the exit code, and reads the reward from
+ * `/logs/verifier/reward.json` or `reward.txt`. The tests run in a fresh sandbox with the agent's layer, or in an image of their
+ * own, to which declared artifacts cross. Tests of Terminal-Bench run in the same way; their output gives the reward.
  */
 import { posix } from "node:path";
 import { z } from "zod";
@@ -25,7 +25,7 @@ import { placeWork, workEvidence } from "./work.ts";
 
 const User = z.enum(["root", "agent"]).default("root");
 
-/** What is left out is the task's. */
+/** A field that is left out is the task's. */
 const OwnLimits = z.strictObject({
   cpus: z.number().positive().optional(),
   memory_mb: z.number().int().positive().optional(),
@@ -39,9 +39,9 @@ export const HarborSpec = z.strictObject({
   /** Folder that is copied over it: the tests of a step. */
   step_tests: z.string().nullable().default(null),
   env: z.record(z.string(), z.string()).default({}),
-  /** Whom the tests are run by. */
+  /** The user who runs the tests. */
   user: User,
-  /** False: of the agent's layer only what lies in the verifier's own places is left out. */
+  /** False: only the verifier's own places are left out of the agent's layer. */
   hold_back: z.boolean().default(true),
   /** How one reward is made of several numbers; null: the number named `reward`, or the only one. */
   reward: RewardRule.nullable().default(null),
@@ -124,7 +124,7 @@ export const harbor: Grader<HarborSpec> = {
 
 type VerdictFrame = Omit<Verdict, "reward" | "components" | "status" | "error">;
 
-/** Throws `grader_error` where the files have no numbers. All numbers are components, also where none of them is the reward. */
+/** Throws `grader_error` if the files have no numbers. All numbers are components, also if none of them is the reward. */
 function graded(rest: VerdictFrame, files: TreeFile[], rule: RewardRule | null): Verdict {
   const { file, values, disagree } = readRewards(files);
   const components = Object.fromEntries([...values].map(([name, value]) => [name, { value, weight: weightOf(name, rule) }]));
@@ -137,18 +137,18 @@ function graded(rest: VerdictFrame, files: TreeFile[], rule: RewardRule | null):
   }
 }
 
-/** A name in a verdict is for a person. */
+/** A person reads these names; the record must stay readable. */
 const evidenceNames = 50;
 
-/** Throws `grader_error` where the output reports on no test. */
+/** Throws `grader_error` if the output reports on no test. */
 function gradedAsPrinted(rest: VerdictFrame, parser: TerminalParserName, { stdout, dropped_bytes }: ExecResult): Verdict {
-  // What is lost may be a test that failed.
+  // The lost part may hold a failed test.
   if (dropped_bytes > 0)
     throw new AlidadeError("grader_error", `the tests printed ${dropped_bytes} bytes more than are kept (limits.output_bytes)`);
   const results = readTerminal(parser, stdout);
   const failed = [...results].flatMap(([name, isPassed]) => (isPassed ? [] : [name.slice(0, 200)]));
   const evidence = { ...rest.evidence, tests: results.size, failed_count: failed.length, failed: failed.slice(0, evidenceNames) };
-  // The share is shown and no part of the reward: all or nothing is what the tests mean.
+  // The share is only shown. The reward is all or nothing, as in Terminal-Bench.
   const components = { tests: { value: 1 - failed.length / results.size, weight: 0 } };
   return { ...rest, evidence, reward: failed.length === 0 ? 1 : 0, components, status: "graded", error: null };
 }
@@ -163,7 +163,7 @@ function signsOf({ stdout, stderr }: ExecResult, { sandbox, environment }: Place
   return { output: `${stdout}\n${stderr}`, refusals, access: environment.grading_network };
 }
 
-/** Where the tests are run. `held`: paths of the work that are not there. */
+/** The place where the tests run. `held`: paths of the work that were held back. */
 type Place = AsyncDisposable & { sandbox: GradingSandbox; environment: Environment; held: string[] };
 
 async function verifierSandbox(spec: HarborSpec, context: GradeContext): Promise<Place> {
@@ -183,7 +183,7 @@ async function verifierSandbox(spec: HarborSpec, context: GradeContext): Promise
   return { sandbox, environment, held, [Symbol.asyncDispose]: () => release.disposeAsync() };
 }
 
-/** The work is its sandbox's user's; tests of another user than root are that user's too. */
+/** Returns the environment with the tests' user, if that is not root: the work then belongs to that user. */
 function withUser(environment: Environment, user: HarborSpec["user"]): Environment {
   return user === "agent" ? { ...environment, user } : environment;
 }
@@ -195,7 +195,7 @@ async function bringWork(spec: HarborSpec, { task, work, signal }: GradeContext,
   return held.of(work.changes);
 }
 
-/** Artifacts are read from a sandbox of the task's with the work in it, for they may lie partly in the image. */
+/** Reads artifacts from a sandbox of the task with the work in it, because a part of them may lie in the image. */
 async function bringArtifacts(spec: HarborSpec, { task, work, fresh, signal }: GradeContext, verifier: Sandbox): Promise<string[]> {
   await using source = await fresh();
   const held: HeldBack = await heldBack(source, spec.hold_back, signal);
@@ -205,7 +205,7 @@ async function bringArtifacts(spec: HarborSpec, { task, work, fresh, signal }: G
   return held.of(work.changes);
 }
 
-/** A hook that fails collects nothing, as in Harbor: the tests say what is missing. */
+/** A hook that fails collects nothing, as in Harbor. The tests then say what is missing. */
 async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox: Sandbox, signal: AbortSignal): Promise<void> {
   for (const { command, timeout_seconds, user } of collect)
     await sandbox.exec(["sh", "-c", command], {
@@ -216,15 +216,15 @@ async function runHooks({ collect }: HarborSpec, { environment }: Task, sandbox:
     });
 }
 
-/** An image may hold a reward, and tests that are no program. Harbor's folder of logs is for all to write. */
+/** Removes rewards that an image may hold, and makes its tests executable. As in Harbor, all users may write to the logs. */
 const prepare = `mkdir -p -m 777 ${logs} && rm -rf -- ${logs}/reward.txt ${logs}/reward.json; [ ! -f ${tests}/test.sh ] || chmod +x ${tests}/test.sh`;
 
-/** The file of the tests that is run. */
+/** Returns the name of the script that runs the tests. */
 function scriptOf({ printed }: HarborSpec): string {
   return printed === null ? "test.sh" : "run-tests.sh";
 }
 
-/** A terminal of Terminal-Bench has so many columns, and shows both outputs as one. */
+/** Terminal-Bench's terminal has this size, and shows stdout and stderr together. */
 const inTerminal = { command: `exec bash ${tests}/run-tests.sh 2>&1`, env: { COLUMNS: "160", LINES: "40" } };
 
 async function runTests(
@@ -249,8 +249,8 @@ async function runTests(
 }
 
 /**
- * Takes away what a grading left where its tests and its rewards stand, also behind a link there; a link stays until what it names
- * is gone. Fails where something is still seen.
+ * Removes the tests and rewards of a grading, also those behind a link. A link stays until its target is gone. Fails if something
+ * is left.
  */
 const testsAway = `left=0
 for place in ${tests} ${logs}; do
@@ -260,13 +260,13 @@ for place in ${tests} ${logs}; do
 done
 exit $left`;
 
-/** Each removes what it may, and so the folders that the other one has emptied. */
+/** Each user removes what it may. The two take turns, so each can remove folders that the other has emptied. */
 const removers = ["agent", "root", "agent", "root", "agent"] as const;
 
 /**
- * Before the agent whose sandbox was lent goes on in it. Both users must see, one after the other, that nothing is there: on an
- * engine that gives root no capability it sees nothing below a closed folder of the agent's, nor the agent below root's. Throws
- * `sandbox_error` where something of them stays, or cannot be looked for.
+ * Removes the tests before the agent goes on in its lent sandbox. Both users must see, one after the other, that nothing is left:
+ * on an engine that gives root no capability, each user cannot see into closed folders of the other. Throws `sandbox_error` if
+ * something is left or cannot be seen.
  */
 export async function removeTests(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
   let looks = 0;
@@ -284,7 +284,7 @@ async function testFiles({ tests, step_tests }: HarborSpec): Promise<TreeFile[]>
   return overlay(shared ?? [], own ?? []).map((file) => (file.path === "test.sh" ? { ...file, mode: 0o755 } : file));
 }
 
-/** Its paths would be this machine's. */
+/** Throws for the process sandbox, where the tests would write to this machine's own /tests and /logs. */
 function assertContainer(sandbox: GradingSandbox): GradingSandbox {
   if (sandbox.facts.isolation !== "none") return sandbox;
   throw new AlidadeError(

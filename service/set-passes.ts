@@ -1,17 +1,17 @@
 /**
- * How often each task of a set was passed. Results are read once, by the cursor that trainers use, so a look at a set costs the
- * results that are new since the last one.
+ * Counts how often each task of a set was passed. Reads each result once, by the cursor that trainers use. So a later question reads
+ * only the results that are new since.
  */
 import { SharedWork } from "../base/host/shared-work.ts";
 import type { PassCount, PassCounts } from "../tasks/pass-rate.ts";
 import type { Ledger } from "./ledger/index.ts";
 
-/** A page is parsed at one go, and the listener answers others between two. */
+/** A page is parsed without a pause. Between two pages the listener answers others. */
 const rowsAtOnce = 500;
-/** A set has some tens of bytes a task and reward in memory. One that is asked for again after so many others is read again. */
+/** Sets in memory: each takes some tens of bytes for each task and reward. The set that was asked for least recently is dropped, and read again when it is wanted. */
 const mostSets = 32;
 
-/** `rewards`: by task how many results had each reward; an empty map where no result has one. */
+/** `rewards`: task -> reward -> how many results had it. The inner map is empty if no result has a reward. */
 type ReadSet = { cursor: string | null; rewards: Map<string, Map<number, number>>; work: SharedWork<void> };
 
 export class SetPasses {
@@ -22,7 +22,7 @@ export class SetPasses {
     this.#ledger = ledger;
   }
 
-  /** Counts all results that there are; a task of which nothing was measured is in it. Throws `not_found`, and the signal's reason. */
+  /** Counts all results so far. Includes tasks without a reward. Throws `not_found`, and the signal's reason. */
   async of(set: string, pass: number, signal: AbortSignal): Promise<PassCounts> {
     const reading = this.#reading(set);
     await reading.work.join(signal, (shared) => this.#readOn(set, reading, shared));
@@ -31,7 +31,7 @@ export class SetPasses {
 
   #reading(set: string): ReadSet {
     const reading = this.#readings.get(set) ?? { cursor: null, rewards: new Map(), work: new SharedWork<void>() };
-    // The one that was asked for last stands last.
+    // Moves this set to the end: the first one is then the least recently used.
     this.#readings.delete(set);
     this.#readings.set(set, reading);
     const [oldest] = this.#readings.keys();

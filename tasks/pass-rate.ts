@@ -1,10 +1,10 @@
-/** Tasks by how often they were passed before. */
+/** Chooses tasks by how often they were passed before. */
 import { z } from "zod";
 
 /** Rollouts of one task with a reward, and how many of them passed. */
 export type PassCount = { measured: number; passed: number };
 
-/** By `task_id`. A task of which nothing was measured has no rate, and none is not 0. */
+/** By `task_id`. A task without a measured reward has no rate, which is not a rate of 0. */
 export type PassCounts = ReadonlyMap<string, PassCount>;
 
 export const PassRange = z
@@ -13,10 +13,10 @@ export const PassRange = z
 
 export type PassRateChoice = { pass_rate: string; with_unmeasured: boolean };
 
-/** `outside`: how many have a rate that is not in the range. `unmeasured`: those without a rate, which are taken where the choice says so. */
+/** `outside`: how many have a rate outside the range. `unmeasured`: those without a rate; `taken` holds them too if the choice says so. */
 export type ByPassRate<T> = { taken: T[]; outside: number; unmeasured: T[] };
 
-/** Both ends belong to the range. */
+/** Takes those with a rate in the range. Both ends belong to it. */
 export function takeByPassRate<T>(
   all: readonly T[],
   idOf: (one: T) => string,
@@ -33,7 +33,7 @@ export function takeByPassRate<T>(
   };
 }
 
-/** null: nothing was measured. */
+/** Returns null if nothing was measured. */
 export function rateOf(count: PassCount | undefined): number | null {
   return count === undefined || count.measured === 0 ? null : count.passed / count.measured;
 }
@@ -55,10 +55,10 @@ function toRange(text: string): { low: number; high: number } | null {
   return low !== "" && range.low <= range.high && range.high <= 1 ? range : null;
 }
 
-/** So many names are told. */
+/** At most so many names are printed. */
 const namesTold = 5;
 
-/** One sentence on what was taken. `earlier`: the runs by their names. */
+/** Returns one sentence on what was taken. `earlier`: the names of the runs. */
 export function toldChoice<T>(found: ByPassRate<T>, idOf: (one: T) => string, choice: PassRateChoice, earlier: readonly string[]): string {
   const { taken, outside, unmeasured } = found;
   const all = outside + unmeasured.length + taken.length - (choice.with_unmeasured ? unmeasured.length : 0);

@@ -74,7 +74,7 @@ type AgentView = {
   edit: { base: TreeFile[]; files: TreeFile[] };
 };
 
-/** What is against a task whatever its gradings say, so that it is not graded at all. */
+/** Returns a reason against the task that no grading could change, so it is not graded at all. */
 function whyNever(task: Task): AdmissionReason | null {
   if (!hasSolution(task))
     return { code: "no_solution", message: "it has no gold_patch, gold_files or gold_script: nothing shows that it can be solved" };
@@ -82,14 +82,14 @@ function whyNever(task: Task): AdmissionReason | null {
   return isShared(task) && !keepsProcesses(task) ? { code: "shared_grading", message } : null;
 }
 
-/** What is against a task beside its gradings, which say what that place opens. */
+/** Returns reasons against the place of grading. The task is graded all the same, to show what hacks earn there. */
 function whyNotThere(task: Task): AdmissionReason[] {
   const message =
     "it is graded in the agent's own sandbox while its processes live (keep_processes), where what an agent leaves can pay: write what starts its servers into the tests, and grade it fresh";
   return keepsProcesses(task) ? [{ code: "shared_grading", message }] : [];
 }
 
-/** A work, and what leaves it in a sandbox, for tasks that are graded there. */
+/** A work, and the deed that leaves it in a sandbox, for tasks that are graded in the agent's own. */
 type GradedWork = TakenWork & { deed: Deed };
 
 const nothing: Deed = async () => undefined;
@@ -124,7 +124,7 @@ class TaskExamination {
     const gold = { ...placed, deed: this.#solving(known.solution) };
     for (let time = 1; time <= this.#options.times; time++) {
       await this.#grade("gold", null, time, gold);
-      // Its own files were graded for that: other works would say the same.
+      // The task's own files were graded to find this, so other works would give the same.
       if (this.#verdicts.at(-1)?.error?.code === "verifier_unavailable") return this.#end(isContainer);
       await this.#grade("no-op", null, time, idle);
     }
@@ -169,8 +169,8 @@ class TaskExamination {
   }
 
   /**
-   * Does a solution that earns too little earn all where its processes live? Its own sandbox alone is asked as well: where that is
-   * enough, the processes are not the cause.
+   * Asks whether a solution that earns too little earns all while its processes live. Also grades it in its own sandbox without
+   * processes: if that is enough, the processes are not the cause.
    */
   async #askKept(gold: GradedWork): Promise<void> {
     const { graders } = this.#options;
@@ -184,7 +184,7 @@ class TaskExamination {
     if (ended !== full) this.#causes.push(needsProcesses(full, ended));
   }
 
-  /** A script also starts what the solution leaves running. */
+  /** Runs the solution's script if there is one, because only a script starts what the solution leaves running. */
   #solving(solution: WorkLayer): Deed {
     const { gold_script: script } = this.#task;
     if (script === undefined) return (sandbox) => this.#place(sandbox, solution);

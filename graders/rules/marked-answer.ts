@@ -1,6 +1,6 @@
-/** Where an answer stands by the conventions of GSM8K and MATH. */
+/** Finds the answer in a text, by the conventions of GSM8K and MATH. */
 
-/** What is in the last `\boxed{…}` with its braces closed; null where there is none. */
+/** Returns what the last `\boxed{…}` holds; null: there is none, or its braces are not closed. */
 export function boxedIn(text: string): string | null {
   const mark = "\\boxed{";
   const from = text.lastIndexOf(mark);
@@ -15,7 +15,7 @@ export function boxedIn(text: string): string | null {
   return null;
 }
 
-/** What follows `####` in the last line that begins with it; null where none does. */
+/** Returns what follows `####` in the last line that begins with it; null: no line does. */
 export function hashedIn(text: string): string | null {
   const line = text.split("\n").findLast((one) => one.startsWith("####"));
   return line === undefined ? null : line.slice("####".length).trim();

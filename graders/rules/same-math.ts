@@ -1,17 +1,17 @@
 /**
- * Whether two mathematical answers mean the same, by what MATH's and GSM8K's own comparison takes as one: spacing, signs of
- * units, thousands separators, short forms of `\frac` and `\sqrt`. Nothing is calculated but decimals: `2/4` is not `1/2`.
+ * Compares two mathematical answers. As in MATH's and GSM8K's own comparison, spacing, signs of units, thousands separators and
+ * short forms of `\frac` and `\sqrt` do not count. Nothing is calculated except decimals: `2/4` is not `1/2`.
  */
 
-/** An answer is a line; of a longer one no part counts. */
+/** Characters of an answer. A longer one is never the same, because an answer is a short line. */
 export const longestMath = 1_000;
 
 export function isSameMath(said: string, expected: string): boolean {
   if (said.length > longestMath || expected.length > longestMath) return false;
-  // One of them may name what it is, as in x = 5. Two names are compared.
+  // One of the two may have a name, as in x = 5. If both have one, the names are compared too.
   const bare = named.test(said) === named.test(expected) ? (text: string) => text : (text: string) => text.replace(named, "");
   const one = plainMath(bare(said));
-  // A unit that is expected may be left out. One that is not expected may be the wrong one.
+  // An expected unit may be left out. A unit that is not expected may be wrong, so it counts.
   const others = [expected, withoutUnit(expected)].map((text) => plainMath(bare(text)));
   return others.some((other) => other !== "" && (one === other || isSameNumber(one, other)));
 }
@@ -26,17 +26,17 @@ function withoutUnit(text: string): string {
 
 const wrapped = /^\\(?:text|mathrm|mbox|textbf)\{([^{}]*)\}$/;
 
-/** In the order in which they are applied. */
+/** Applied in this order. */
 const plainForms: readonly (readonly [RegExp, string])[] = [
   [/\\(?:left|right)(?![a-zA-Z])|\\!/g, ""],
   [/\\[dt]frac(?![a-zA-Z])/g, "\\frac"],
   [/\{,\}/g, ","],
-  // Signs that their convention reads over.
+  // Signs that both comparisons ignore.
   [/\\?[$%]|\^\\circ(?![a-zA-Z])|\^\{\\circ\}|°/g, ""],
-  // Before spaces go: 1, 234 is two numbers.
+  // Must come before spaces are removed: 1, 234 is two numbers.
   [/(?<=^\s*[-+]?\d{1,3}(?:,\d{3})*),(?=\d{3}(?:,\d{3})*(?:\.\d*)?\s*$)/g, ""],
   [/\\[ ,;:]|~/g, " "],
-  // Between two words or digits a space says something: 1 1/2 is not 11/2.
+  // A space between two words or digits has a meaning: 1 1/2 is not 11/2.
   [/(?<![\s\w])\s+|\s+(?!\w|\s)/g, ""],
   [/\s+/g, " "],
   [/\.$/, ""],
@@ -53,7 +53,7 @@ function plainMath(text: string): string {
 
 type Ratio = { over: bigint; under: bigint; isDecimal: boolean };
 
-/** Two fractions are the same where they are written the same: an answer is to be reduced. */
+/** Compares values if one of the two is a decimal. Two fractions must be written the same, because an answer must be reduced. */
 function isSameNumber(one: string, other: string): boolean {
   const [a, b] = [ratioOf(one), ratioOf(other)];
   return a !== null && b !== null && (a.isDecimal || b.isDecimal) && a.over * b.under === b.over * a.under;

@@ -12,7 +12,7 @@ const readOutOfMemory = ["cat", "/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/
 
 /** How often the engine is asked, 100 ms apart, where its first answer may be too early. */
 const looks = 10;
-/** Where root inside may have taken away what the question needs, it is asked for so long. */
+/** How long to ask if root inside may have removed the programs that the question needs. */
 const brokenMs = 5_000;
 
 export class ContainerHealth {
@@ -100,7 +100,7 @@ export class ContainerHealth {
       } catch (error) {
         await this.checkRunning(what);
         const isLast = look === looks || (this.#mayBreak && performance.now() - began > brokenMs);
-        // Its own doing: no failure of the machine, and nothing is known of its memory.
+        // The agent did this itself. It is no failure of the machine, and nothing is known of the memory.
         if (isLast && this.#mayBreak) return 0;
         if (isLast) throw error;
         await sleep(100);
@@ -118,7 +118,7 @@ export class ContainerHealth {
 
   /** A process that was killed for memory leaves no other trace than the kernel's own count. */
   async #newOutOfMemoryKills(): Promise<number> {
-    // As the guard: a process of the agent's may be killing all of its user's.
+    // Runs as the guard, because a process of the agent may be killing all processes of its own user.
     const { stdout, exit_code } = await this.#runAsGuard(readOutOfMemory);
     const match = /^oom_kill (\d+)$/m.exec(stdout);
     // 1: one file of the two is always missing. More, or nothing, is no answer of cat.
