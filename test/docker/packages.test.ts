@@ -1,7 +1,9 @@
 /** Package managers inside: for the tests of a task, and for its agent. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { realpath } from "node:fs/promises";
 import { createServer } from "node:http";
+import { dirname } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import type { TreeFile } from "../../base/files/file-tree.ts";
@@ -63,7 +65,7 @@ env -u PYTHONPATH python3 -m teller`,
     needs: [],
     mounts: async () => ({
       [nodeInside]: await nodeMount(),
-      "/opt/tools/npm": `${(await run("npm", ["root", "-g"])).stdout.trim()}/npm`,
+      "/opt/tools/npm": await npmFolder(),
     }),
     script: (place) => `export PATH=$PATH:${nodeInside}/bin
 case ${place} in http*) from="--registry ${place} teller";; *) from=${place}/teller-1.0.0.tgz;; esac
@@ -149,3 +151,9 @@ test("a folder of the image in which an agent leaves something stays whose it is
   const judge = `[ -e ${owned}/left ] && [ "$(stat -c %U:%G ${owned} ${shared} | xargs)" = "_apt:root root:mail" ]`;
   assert.deepEqual(await rewards(await taskOf(solve, judge, apt)), [1, 0]);
 });
+
+/** Where npm is that runs these tests, else the one of PATH. */
+async function npmFolder(): Promise<string> {
+  const program = process.env.npm_execpath ?? (await run("sh", ["-c", "command -v npm"])).stdout.trim();
+  return dirname(dirname(await realpath(program)));
+}
