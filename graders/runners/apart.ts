@@ -4,7 +4,7 @@
  * assertion and no framework, and what it returns is compared here.
  */
 import assert from "node:assert";
-import { statSync, writeSync } from "node:fs";
+import { accessSync, constants, statSync, writeSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { type Elsewhere, loadFromMemory, type MemoryFiles } from "./memory-files.ts";
 import { Peer } from "./peer.ts";
@@ -65,8 +65,18 @@ const worldWritable = 0o002;
 function mayBeMade(path: string, workdir: string): boolean {
   if (path.startsWith("/proc/")) return true;
   for (let at = path; !(workdir + sep).startsWith(at === sep ? sep : at + sep); at = dirname(at))
-    if ((statSync(at).mode & worldWritable) !== 0) return true;
+    if ((statSync(at).mode & worldWritable) !== 0 && !isReadOnly(at)) return true;
   return false;
+}
+
+/** A mounted folder has the modes that it has on its own machine. */
+function isReadOnly(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 const registry = (key: string): string => `globalThis[Symbol.for("alidade.apart")].get(${JSON.stringify(key)})`;
