@@ -77,7 +77,7 @@ export const harbor: Grader<HarborSpec> = {
   spec: HarborSpec,
   folders: ["tests", "step_tests"],
   environments: ({ verifier }) => (verifier ? [verifier.environment] : []),
-  version: "3",
+  version: "4",
   tier: ({ verifier }, task) => (verifier ? "T1" : tierWhere(task, "T1")),
 
   async grade(spec, context) {

@@ -82,7 +82,7 @@ export const tests: Grader<TestsSpec> = {
   title: "The project's own tests: every required name present and passed",
   spec: TestsSpec,
   folders: ["tests"],
-  version: "1",
+  version: "2",
   tier: (spec, task) => tierWhere(task, tierFor(spec, task)),
 
   async grade(spec, context) {
