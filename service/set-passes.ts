@@ -5,9 +5,8 @@
 import { SharedWork } from "../base/host/shared-work.ts";
 import type { PassCount, PassCounts } from "../tasks/pass-rate.ts";
 import type { Ledger } from "./ledger/index.ts";
+import { resultPages } from "./result-pages.ts";
 
-/** A page is parsed without a pause. Between two pages the listener answers others. */
-const rowsAtOnce = 500;
 /** Sets in memory: each takes some tens of bytes for each task and reward. The set that was asked for least recently is dropped, and read again when it is wanted. */
 const mostSets = 32;
 
@@ -40,16 +39,13 @@ export class SetPasses {
   }
 
   async #readOn(set: string, reading: ReadSet, signal: AbortSignal): Promise<void> {
-    for (let found = rowsAtOnce; found === rowsAtOnce; ) {
-      signal.throwIfAborted();
-      const page = await this.#ledger.results(set, reading.cursor, rowsAtOnce, "skip");
+    for await (const page of resultPages(this.#ledger, set, reading.cursor, signal)) {
       for (const { row } of page) {
         const rewards = reading.rewards.get(row.task_id) ?? new Map<number, number>();
         reading.rewards.set(row.task_id, rewards);
         if (row.reward !== null) rewards.set(row.reward, (rewards.get(row.reward) ?? 0) + 1);
       }
       reading.cursor = page.at(-1)?.cursor ?? reading.cursor;
-      found = page.length;
     }
   }
 }

@@ -8,9 +8,8 @@ import { tryJson } from "../base/schema/read-json.ts";
 import { EvaluationTally, KeptEvaluation } from "./figures/evaluation-tally.ts";
 import { KeptSteps, StepTallies } from "./figures/step-tallies.ts";
 import type { Ledger } from "./ledger/index.ts";
+import { resultPages } from "./result-pages.ts";
 
-/** A page is parsed at one go, and the listener answers others between two. */
-const rowsAtOnce = 500;
 /** Groups have four to some hundreds of rows. */
 const groupsAtOnce = 50;
 /** What is known takes up to a megabyte, and to read so many again takes half a second. Fewer are kept after a minute, before they expire. */
@@ -107,17 +106,15 @@ export class SetTallies {
 
   async #readRows(set: string, reading: Reading, most: number, signal: AbortSignal): Promise<number> {
     let read = 0;
-    for (let found = rowsAtOnce; found === rowsAtOnce && read < most; ) {
-      signal.throwIfAborted();
-      const page = await this.#ledger.results(set, reading.rows, rowsAtOnce, "skip");
+    for await (const page of resultPages(this.#ledger, set, reading.rows, signal)) {
       for (const { row } of page) {
         reading.steps.addRow(row);
         reading.evaluation?.add(row);
       }
       reading.counted += page.length;
       reading.rows = page.at(-1)?.cursor ?? reading.rows;
-      found = page.length;
-      read += found;
+      read += page.length;
+      if (read >= most) break;
     }
     return read;
   }
