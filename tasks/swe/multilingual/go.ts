@@ -1,0 +1,82 @@
+/** The repositories in Go. */
+import type { MultilingualRepo } from "./multilingual-repo.ts";
+
+export const goRepos: readonly MultilingualRepo[] = [
+  [
+    "caddyserver/caddy",
+    "parse_log_gotest",
+    "",
+    [
+      ["6411", 'go test -v . -run "TestReplacerNew*"'],
+      ["6345", "go test -v ./caddytest/integration"],
+      ["6115", "go test -v ./modules/caddyhttp/reverseproxy"],
+      ["6051", "go test -v ./caddyconfig/caddyfile"],
+      ["5404", "go test -v ./caddyconfig/caddyfile"],
+      ["6370", "go test -v ./cmd"],
+      ["6350", 'go test -v ./caddytest/integration -run "TestCaddyfileAdapt*"'],
+      ["6288", 'go test -v ./caddytest/integration -run "TestCaddyfileAdapt*"'],
+      ["5995", 'go test -v ./caddytest/integration -run "^TestUriReplace"'],
+      ["4943", "go test -v ./modules/logging"],
+      ["5626", 'go test -v ./caddyconfig/httpcaddyfile -run "Test.*Import"'],
+      ["5761", 'go test -v ./caddyconfig/caddyfile -run "TestLexer.*"'],
+      ["5870", 'go test -v . -run "TestUnsyncedConfigAccess"'],
+      ["4774", 'go test -v ./caddytest/integration -run "TestCaddyfileAdapt*"'],
+    ],
+  ],
+  [
+    "hashicorp/terraform",
+    "parse_log_gotest",
+    "",
+    [
+      ["35611", 'go test -v ./internal/terraform -run "^TestContext2Apply_provisioner"'],
+      ["35543", 'go test -v ./internal/terraform -run "^TestContext2Plan_import"'],
+      ["34900", 'go test -v ./internal/terraform -run "(^TestContext2Apply|^TestContext2Plan).*[Ss]ensitive"'],
+      ["34580", 'go test -v ./internal/command -run "^TestFmt"'],
+      ["34814", "go test -v ./internal/builtin/provisioners/remote-exec"],
+    ],
+  ],
+  [
+    "prometheus/prometheus",
+    "parse_log_gotest",
+    "",
+    [
+      ["14861", 'go test -v ./promql -run "^TestEngine"'],
+      ["13845", 'go test -v ./promql ./model/labels -run "^(TestRangeQuery|TestLabels)"'],
+      ["12874", 'go test -v ./tsdb -run "^TestHead"'],
+      ["11859", 'go test -v ./tsdb -run "^TestSnapshot"'],
+      ["10720", 'go test -v ./promql -run "^TestEvaluations"'],
+      ["10633", 'go test -v ./discovery/puppetdb -run "TestPuppetDBRefreshWithParameters"'],
+      ["9248", 'go test -v ./promql -run "^TestEvaluations"'],
+      ["15142", 'go test -v ./tsdb -run "^TestHead"'],
+    ],
+  ],
+  [
+    "gohugoio/hugo",
+    "parse_log_gotest",
+    "",
+    [
+      ["12768", "go test -v ./markup/goldmark/blockquotes/..."],
+      ["12579", 'go test -v ./resources/page -run "^TestGroupBy"'],
+      ["12562", 'go test -v ./hugolib/... -run "^TestGetPage[^/]"'],
+      ["12448", 'go test -v ./hugolib/... -run "^TestRebuild"'],
+      ["12343", 'go test -v ./resources/page/... -run "^Test.*Permalink"'],
+      ["12204", 'go test -v ./tpl/tplimpl -run "^TestEmbedded"'],
+      ["12171", 'go test -v ./hugolib -run "^Test.*Pages"'],
+    ],
+  ],
+  [
+    "gin-gonic/gin",
+    "parse_log_gotest",
+    "",
+    [
+      ["4003", 'go test . -v -run "TestMethodNotAllowedNoRoute"'],
+      ["3820", 'go test -v ./binding -run "^TestMapping"'],
+      ["3741", 'go test -v . -run "^TestColor"'],
+      ["2755", 'go test -v . -run "^TestTree"'],
+      ["3227", 'go test -v . -run "^TestRedirect"'],
+      ["2121", 'go test -v ./... -run "^Test.*Reader"'],
+      ["1957", 'go test -v . -run "^TestContext.*Bind"'],
+      ["1805", 'go test -v . -run "^Test.*Router"'],
+    ],
+  ],
+];
