@@ -140,7 +140,7 @@ export class DockerSandbox implements Sandbox {
       max_output_bytes: options.max_output_bytes ?? this.#spec.limits.output_bytes,
       keep_output: options.keep_output,
       signal: options.signal,
-      // What cannot be ended by commands inside ends with the freeze: a work that breaks them is no failure of the machine.
+      // The freeze ends processes that this cannot end. A work that breaks our commands is no failure of the machine.
       kill: () => killTree(this.#own, id, mark).catch(() => undefined),
     });
     return { ...finished, out_of_memory: await this.#health.checkAfter(finished, argv) };

@@ -20,7 +20,7 @@ const ownNames = ["hosts", "passwd", "group"] as const satisfies EtcName[];
 const namesOfSnapshot = ["hosts"] as const satisfies EtcName[];
 /** Part of a work if they were changed. */
 const userFiles = ["/etc/passwd", "/etc/group"];
-/** We give our files this time. Another time says that a file was written to since: no clock inside shows such an old one. */
+/** Our files carry this time. A file with another time was written to later. A process that sets this time again only hides its own change. */
 const untouched = new Date("2001-01-01T00:00:00Z");
 
 /** Returns the names of the files to put there. Always [] on Podman, which mounts its own `hosts` unless we mount ours. */

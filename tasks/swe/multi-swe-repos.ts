@@ -41,7 +41,7 @@ const byParser: readonly (readonly [string, string])[] = [
 
 const parsers = new Map(byParser.flatMap(([parser, repos]) => repos.split(/\s+/).map((repo) => [repo, parser] as const)));
 
-/** Pull requests whose log differs from that of the repository's others, as first and last number. */
+/** Pull requests with a log form of their own: repository, first number, last number, parser. */
 const exceptions: readonly (readonly [string, number, number, string])[] = [
   ["facebook/zstd", 1831, 2703, "multi_swe_zstd_decoder"],
   ["facebook/zstd", 1230, 1748, "multi_swe_zstd_pool"],

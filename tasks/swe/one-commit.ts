@@ -1,4 +1,4 @@
-/** Leaves the agent one commit of history. Earlier commits show style at most, and later ones hold the answer. */
+/** Leaves the agent one commit of history. Later commits hold the answer, and earlier ones only show style. */
 
 /**
  * Makes a new commit from the index, without parents, and drops all old objects. The work tree and the index stay unchanged, also

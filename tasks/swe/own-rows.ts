@@ -84,7 +84,7 @@ export async function loadOwnRows(rows: LocatedRow[], path: string, options: Loa
     options,
   );
   const tasks = new Map<LocatedRow, Task>();
-  // One after the other, because they share a registry and a cache. Rows of one tree follow each other, so it is read once.
+  // Load rows one by one: they share a registry and a cache. Rows of one tree follow each other, so each tree is read once.
   const trees = Map.groupBy(read, ({ row: { source } }) => (source.kind === "npm" ? source.fixed.integrity : source.path));
   const reading = { ...options, read: rereading() };
   for (const { row, one } of [...trees.values()].flat()) {

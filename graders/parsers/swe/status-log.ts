@@ -24,7 +24,7 @@ export type SetRules = {
   counts: NonNullable<ReportParser["counts"]>;
   /** The statuses that mean passed. */
   passed: readonly string[];
-  /** Whether a log is incomplete if the command failed but no test did. */
+  /** True: a log is incomplete if its command failed and none of its tests failed. */
   heedsExitCode: boolean;
 };
 

@@ -50,12 +50,12 @@ const boxes = byLines([
   ["PASSED", /^\[ {7}OK \] (\S+)(?: \(.+\))?$/s],
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
   ["PASSED", /^\x1b\[0;32m\[ {7}OK \] \x1b\[0m(\S+)(?: \(.+\))?$/s],
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: likewise
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
   ["PASSED", /^\x1b\[92m---- Passed: (\S+)\x1b\[0m$/],
   ["FAILED", /^\[ {2}FAILED {2}\] (\S+)(?: \(.+\))?$/s],
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: likewise
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
   ["FAILED", /^\x1b\[0;31m\[ {2}FAILED {2}\] \x1b\[0m(\S+)(?: \(.+\))?$/s],
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: likewise
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one
   ["FAILED", /^\x1b\[91m\*\*\*\* FAILED: (\S+)\x1b\[0m$/],
 ]);
 

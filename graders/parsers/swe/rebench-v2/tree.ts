@@ -183,7 +183,7 @@ const checkWords = new Map<string, Status>([
   ["SKIPPED", "SKIPPED"],
 ]);
 
-/** Reads R CMD check. A status may come in a later line than its check. */
+/** Reads the output of `R CMD check`. The status may follow its check on a later line. */
 export function rCheck(log: string): Statuses {
   const found: Statuses = new Map();
   let waiting: string | null = null;
