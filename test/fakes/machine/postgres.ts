@@ -15,10 +15,10 @@ import { loadPg } from "../../../service/ledger/postgres/pg-library.ts";
 import { until } from "./until.ts";
 
 /** Postgres refuses to run as root: there its user is the one of uid 65534. */
-const unprivileged = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
+export const unprivileged = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
 
 /** The folder of its programs: Debian's of the newest version, or that of the path. */
-function programs(): string | null {
+export function postgresPrograms(): string | null {
   const debian = globSync("/usr/lib/postgresql/*/bin/initdb").toSorted((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const onPath = (process.env.PATH ?? "").split(":").map((folder) => join(folder, "initdb"));
   const found = debian.at(-1) ?? onPath.find((path) => existsSync(path));
@@ -26,7 +26,7 @@ function programs(): string | null {
 }
 
 export async function postgresMissing(): Promise<string | null> {
-  return programs() === null ? "no initdb of Postgres below /usr/lib/postgresql or on the path" : null;
+  return postgresPrograms() === null ? "no initdb of Postgres below /usr/lib/postgresql or on the path" : null;
 }
 
 export class Postgres implements AsyncDisposable {
@@ -37,7 +37,7 @@ export class Postgres implements AsyncDisposable {
 
   /** `settings`: of the server, beside the ones here. */
   static async start(settings: Record<string, string> = {}): Promise<Postgres> {
-    const found = programs();
+    const found = postgresPrograms();
     if (found === null) throw new Error("no Postgres on this machine");
     const folder = await mkdtemp(join(tmpdir(), "alidade-pg-"));
     if (unprivileged.uid !== undefined) await chown(folder, unprivileged.uid, unprivileged.gid);
