@@ -165,6 +165,11 @@ export interface Sandbox extends AsyncDisposable {
   readFiles(folder: string, bounds?: { max_files?: number; max_bytes?: number; exclude?: string[] }): Promise<TreeFile[]>;
   /** Opens a door at `port` inside; default: 4000. A sandbox may have several. A backend that takes another port says it in `url`. */
   openDoor(onConnection: (socket: Duplex) => void, port?: number): Promise<Door>;
+  /**
+   * Connects to a port of a service on its loopback. Throws `not_found` for a name that is no service, and `sandbox_error`
+   * where nothing listens there. The connection ends with the sandbox.
+   */
+  connect(service: string, port: number, signal: AbortSignal): Promise<Duplex>;
   /** Ends every process inside and keeps the files, so that nothing of the agent runs while its work is read. */
   freeze(next?: AfterFreeze): Promise<void>;
   /**

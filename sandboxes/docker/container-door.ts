@@ -1,8 +1,12 @@
-/** The door of a Docker container: through its network namespace where that is on this machine, else through an exec. */
+/** The ways out of a Docker container and into it: through its network namespace where that is on this machine, else through an exec. */
 import type { Duplex } from "node:stream";
 import type Docker from "dockerode";
+import type { Connector } from "../door/connector.ts";
 import { type DoorKind, doorError, type OnConnection } from "../door/door-kind.ts";
-import { ForwarderDoor, type StartForwarder } from "../door/forwarder-door.ts";
+import { ForwarderConnector } from "../door/forwarder-connector.ts";
+import { ForwarderDoor } from "../door/forwarder-door.ts";
+import type { StartForwarder } from "../door/forwarder-process.ts";
+import { NamespaceConnector } from "../door/namespace-connector.ts";
 import { canEnter, openNamespaceDoor } from "../door/namespace-door.ts";
 import type { Door } from "../sandbox.ts";
 import { demultiplex, type StreamChunk } from "./attached-stream.ts";
@@ -18,7 +22,7 @@ export async function openContainerDoor(
   port?: number,
 ): Promise<Door> {
   const pid = kind === "forwarder" ? null : await localPid(docker, containerId);
-  if (pid === null && kind === "namespace") throw doorError(new Error("it needs root and a Docker engine on this Linux machine"));
+  if (pid === null && kind === "namespace") throw doorError(new Error(needsNamespace));
   if (pid !== null) {
     try {
       return await openNamespaceDoor(pid, onConnection, port);
@@ -27,6 +31,16 @@ export async function openContainerDoor(
     }
   }
   return ForwarderDoor.open(startIn(docker, containerId), onConnection, port);
+}
+
+const needsNamespace = "it needs root and a Docker engine on this Linux machine";
+
+/** Connections into its network namespace, the same way as its door leaves it. */
+export async function containerConnector(docker: Docker, containerId: string, kind: DoorKind): Promise<Connector> {
+  const isNear = kind !== "forwarder" && (await localPid(docker, containerId)) !== null;
+  if (isNear) return new NamespaceConnector(() => localPid(docker, containerId));
+  if (kind === "namespace") throw doorError(new Error(needsNamespace));
+  return new ForwarderConnector(startIn(docker, containerId));
 }
 
 /** The container's process as this machine knows it; null where the engine's pids are not ours (virtual machine, remote). */

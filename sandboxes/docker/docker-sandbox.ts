@@ -6,6 +6,7 @@ import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { isBelow, type TreeFile } from "../../base/files/file-tree.ts";
 import type { LayerEntry } from "../../base/files/layer.ts";
 import { withinTime } from "../../base/host/within-time.ts";
+import { type Connector, connectError, noService } from "../door/connector.ts";
 import { type DoorKind, doorInside } from "../door/door-kind.ts";
 import { imageAt } from "../images/image-at.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
@@ -13,7 +14,7 @@ import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbo
 import type { RunningServices } from "../services/service-container.ts";
 import { pauseContainer } from "./client.ts";
 import { commandEnv, commandUserId, engineOwn, guardId, labels, type MemoryPlace, userId } from "./container.ts";
-import { openContainerDoor } from "./container-door.ts";
+import { containerConnector, openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
 import { ContainerHealth } from "./container-health.ts";
 import { killAll, killTree, type RunOwn, treeVariable } from "./end-processes.ts";
@@ -77,6 +78,7 @@ export class DockerSandbox implements Sandbox {
   /** Commands that have not ended, those included that the engine is only about to start. */
   readonly #running = new Set<Promise<unknown>>();
   #services: RunningServices | null = null;
+  #connector: Promise<Connector> | null = null;
   #disposing: Promise<void> | null = null;
 
   constructor({ docker, id, name, spec, facts, path, imageBytes, origin, places, door, layer, onEnd }: ContainerFacts) {
@@ -227,6 +229,20 @@ export class DockerSandbox implements Sandbox {
     };
   }
 
+  async connect(service: string, port: number, signal: AbortSignal): Promise<Duplex> {
+    if (!this.#services?.facts.some(({ name }) => name === service)) throw noService(service);
+    try {
+      this.#connector ??= containerConnector(this.#docker, this.id, this.#doorKind);
+      this.#connector.catch(() => {
+        this.#connector = null;
+      });
+      return await (await this.#connector).connect(port, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw connectError(service, port, error);
+    }
+  }
+
   /** Where only reads follow, the engine stops all processes at once: one request in the place of two commands inside. */
   async freeze(next: AfterFreeze = "commands"): Promise<void> {
     if (next === "reads" && this.#running.size === 0 && (await this.#isPaused())) return;
@@ -301,7 +317,8 @@ export class DockerSandbox implements Sandbox {
 
   async #dispose(): Promise<void> {
     this.#health.stop();
-    await Promise.allSettled([...this.#doors].map((door) => door[Symbol.asyncDispose]()));
+    const connector = this.#connector?.then((one) => one[Symbol.asyncDispose]());
+    await Promise.allSettled([connector, ...[...this.#doors].map((door) => door[Symbol.asyncDispose]())]);
     const { holdsNetworks } = await engineTraits(this.#docker);
     const services = Promise.resolve(this.#services?.[Symbol.asyncDispose]());
     if (holdsNetworks) await Promise.allSettled([services]);

@@ -4,27 +4,10 @@
  */
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { messageOf } from "../../base/errors.ts";
-import { BoundedOutput } from "../../base/host/bounded-output.ts";
+import { AlidadeError } from "../../base/errors.ts";
 import type { Door } from "../sandbox.ts";
-import { doorError, doorInside, doorPort, type OnConnection, openMs } from "./door-kind.ts";
-import { forwarderFile } from "./door-pack.ts";
-import { Multiplexer } from "./multiplexer.ts";
-
-/** A process inside with its streams attached. Destroying `stream` lets go of it. */
-export type AttachedProcess = {
-  /** Written to: its standard input. */
-  stream: Duplex;
-  /** What it writes, until its stream ends. */
-  output: AsyncIterable<{ stream: "stdout" | "stderr"; bytes: Buffer }>;
-};
-
-/** Starts the forwarder as another user, so that the agent can neither signal nor trace it. */
-export type StartForwarder = (argv: string[], env: Record<string, string>, signal: AbortSignal) => Promise<AttachedProcess>;
-
-const argv = [`${doorInside}/node`, "--disable-warning=ExperimentalWarning", `${doorInside}/${forwarderFile}`];
-/** An image may set these; the forwarder is ours. */
-const env = { NODE_OPTIONS: "", LD_PRELOAD: "", LD_LIBRARY_PATH: "", HOME: "/" };
+import { doorError, doorPort, type OnConnection } from "./door-kind.ts";
+import { type StartForwarder, startForwarder } from "./forwarder-process.ts";
 
 /** A forwarder that was killed (memory ran out) is started again, so that the policy sees its own fault and not ours. */
 const maxRestarts = 5;
@@ -52,7 +35,7 @@ export class ForwarderDoor implements Door {
       return door;
     } catch (error) {
       await door[Symbol.asyncDispose]();
-      throw error;
+      throw error instanceof AlidadeError ? error : doorError(error);
     }
   }
 
@@ -65,30 +48,12 @@ export class ForwarderDoor implements Door {
 
   /** Resolves when the forwarder listens. */
   async #start(restarts: number): Promise<void> {
-    const attached = await this.#startProcess([...argv, String(this.#port)], env, this.#closed.signal);
-    const { stream } = attached;
-    this.#stream = stream;
-    stream.on("error", () => {}); // its end says it too
-    const ready = Promise.withResolvers<void>();
-    const complaints = new BoundedOutput(2_000);
-    const multiplexer = new Multiplexer(stream, { onReady: ready.resolve, onStream: this.#onConnection });
-    let opened = false;
-    this.#carrying = carry(attached, multiplexer, complaints).then(() => {
-      ready.reject(new Error(complaints.toString().trim() || "the forwarder ended"));
-      stream.destroy();
-      if (opened && !this.#closed.signal.aborted && restarts < maxRestarts) void this.#restart(restarts + 1);
+    const events = { onStream: (stream: Duplex) => this.#onConnection(stream) };
+    const running = await startForwarder(this.#startProcess, ["listen", String(this.#port)], events, this.#closed.signal);
+    this.#stream = running.stream;
+    this.#carrying = running.ended.then(() => {
+      if (!this.#closed.signal.aborted && restarts < maxRestarts) void this.#restart(restarts + 1);
     });
-    const late = sleep(openMs, undefined, { ref: false }).then(() =>
-      ready.reject(new Error(`the forwarder did not listen within ${openMs} ms`)),
-    );
-    late.catch(() => {});
-    try {
-      await ready.promise;
-      opened = true;
-    } catch (error) {
-      stream.destroy();
-      throw doorError(error);
-    }
   }
 
   async #restart(restarts: number): Promise<void> {
@@ -98,19 +63,5 @@ export class ForwarderDoor implements Door {
     } catch {
       // The container is gone, or cannot start a process any more: its next command says so.
     }
-  }
-}
-
-/** Feeds what the forwarder sends until its stream ends, however it ends. */
-async function carry({ output }: AttachedProcess, multiplexer: Multiplexer, complaints: BoundedOutput): Promise<void> {
-  try {
-    for await (const { stream, bytes } of output) {
-      if (stream === "stderr") complaints.push(bytes);
-      else multiplexer.feed(bytes);
-    }
-  } catch (error) {
-    complaints.push(Buffer.from(messageOf(error)));
-  } finally {
-    multiplexer.close();
   }
 }

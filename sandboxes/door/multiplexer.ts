@@ -20,8 +20,8 @@ const maxFrameBytes = 16 * 1024;
 export const maxStreams = 512;
 
 export type MultiplexerEvents = {
-  /** The other end opened a stream. */
-  onStream?: (stream: MultiplexedStream) => void;
+  /** The other end opened a stream. `port`: where it is to lead; 0 where that end does not say. */
+  onStream?: (stream: MultiplexedStream, port: number) => void;
   /** The other end reported that it is ready. */
   onReady?: () => void;
 };
@@ -50,13 +50,15 @@ export class Multiplexer {
     return this.#streams.size;
   }
 
-  /** A new stream to the other end; null when there are as many as may be. */
-  open(): MultiplexedStream | null {
+  /** A new stream to the other end; null when there are as many as may be. `port`: where the other end is to connect it. */
+  open(port = 0): MultiplexedStream | null {
     if (this.#closed || this.#streams.size >= maxStreams) return null;
     const id = this.#nextId;
     this.#nextId = (this.#nextId % 0xffff_ffff) + 1;
     const stream = this.#add(id);
-    this.#send(id, frames.open);
+    const place = Buffer.alloc(2);
+    place.writeUInt16BE(port);
+    this.#send(id, frames.open, place);
     return stream;
   }
 
@@ -90,22 +92,23 @@ export class Multiplexer {
 
   #receive(id: number, type: number, payload: Buffer): void {
     const stream = this.#streams.get(id);
-    if (type === frames.ready) this.#events.onReady?.();
-    else if (type === frames.open) this.#accept(id);
+    if (type === frames.ready && id === 0) this.#events.onReady?.();
+    else if (type === frames.open) this.#accept(id, payload.length === 2 ? payload.readUInt16BE(0) : 0);
     else if (type < frames.open || type > frames.ready) throw new Error(`A door frame of unknown type ${type}`);
     else if (stream === undefined)
       return; // reset here, with frames still on their way
     else if (type === frames.data) stream.receiveData(payload);
     else if (type === frames.end) stream.receiveEnd();
     else if (type === frames.reset) stream.receiveReset();
+    else if (type === frames.ready) stream.emit("connect");
     else stream.receiveCredit(payload.length === 4 ? payload.readUInt32BE(0) : 0);
   }
 
   /** A second stream of one id, or one too many, is refused; the other end reads that as a reset. */
-  #accept(id: number): void {
+  #accept(id: number, port: number): void {
     const refused = this.#streams.has(id) || this.#streams.size >= maxStreams || this.#events.onStream === undefined;
     if (refused) this.#send(id, frames.reset);
-    else this.#events.onStream?.(this.#add(id));
+    else this.#events.onStream?.(this.#add(id), port);
   }
 
   #add(id: number): MultiplexedStream {
@@ -116,6 +119,7 @@ export class Multiplexer {
       },
       data: (payload) => this.#send(id, frames.data, payload),
       end: () => this.#send(id, frames.end),
+      connected: () => this.#send(id, frames.ready),
       reset: () => this.#send(id, frames.reset),
       credit: (bytes) => {
         const payload = Buffer.alloc(4);
@@ -157,6 +161,7 @@ type Link = {
   wantsToSend(): void;
   data(payload: Buffer): void;
   end(): void;
+  connected(): void;
   reset(): void;
   credit(bytes: number): void;
   remove(): void;
@@ -283,6 +288,11 @@ export class MultiplexedStream extends Duplex {
     if (this.#resetReceived) return;
     if (!this.#endSent && !this.#resetting) this.#link.end();
     if (!this.#endReceived || this.#resetting) this.#link.reset();
+  }
+
+  /** Tells the other end that its stream leads where it asked to: it emits `connect` there. */
+  sayConnected(): void {
+    this.#link.connected();
   }
 
   /** The other end sees a connection that was reset, not one that was closed. */

@@ -20,6 +20,7 @@ import { commandEnd } from "../../base/host/command-end.ts";
 import { removeSandboxFolder, sandboxMark } from "../../base/host/process-folder.ts";
 import { killProcesses } from "../../base/host/process-tree.ts";
 import { withinTime } from "../../base/host/within-time.ts";
+import { noService } from "../door/connector.ts";
 import { maxStreams } from "../door/multiplexer.ts";
 import {
   type ChangesOptions,
@@ -224,6 +225,10 @@ export class ProcessSandbox implements Sandbox {
     };
     this.#doors.add(door);
     return door;
+  }
+
+  async connect(service: string): Promise<never> {
+    throw noService(service);
   }
 
   async freeze(): Promise<void> {

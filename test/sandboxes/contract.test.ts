@@ -25,6 +25,7 @@ function brokenBy(broken: Break, over: Partial<SandboxBackend> = {}): SandboxBac
       putEntries: (entries) => sandbox.putEntries(entries),
       readFiles: (folder, bounds) => sandbox.readFiles(folder, bounds),
       openDoor: (onConnection, port) => sandbox.openDoor(onConnection, port),
+      connect: (service, port, signal) => sandbox.connect(service, port, signal),
       freeze: (next) => sandbox.freeze(next),
       [Symbol.asyncDispose]: () => sandbox[Symbol.asyncDispose](),
       ...broken(sandbox, spec),

@@ -51,6 +51,7 @@ function instantSandbox(): Sandbox {
       for await (const _entry of entries);
     },
     readFiles: async () => [],
+    connect: () => Promise.reject(new Error("it has no services")),
     freeze: async () => undefined,
     [Symbol.asyncDispose]: async () => undefined,
   };

@@ -1,0 +1,21 @@
+/** The way in: connections that the host makes to ports inside a container's network namespace. The reverse of a door. */
+import type { Duplex } from "node:stream";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+
+/** Makes connections to 127.0.0.1 of one namespace. Disposing it ends all of them. */
+export interface Connector extends AsyncDisposable {
+  /** Rejects where nothing listens at the port. */
+  connect(port: number, signal: AbortSignal): Promise<Duplex>;
+}
+
+/** How long a connection on loopback may take. A loaded machine takes seconds; longer means that nothing accepts it. */
+export const connectMs = 20_000;
+
+export function noService(name: string): AlidadeError {
+  return new AlidadeError("not_found", `The sandbox has no service ${JSON.stringify(name)}: name one of environment.services.`);
+}
+
+export function connectError(service: string, port: number, cause: unknown): AlidadeError {
+  const message = `The service ${service} took no connection at its port ${port}: ${messageOf(cause)}`;
+  return new AlidadeError("sandbox_error", message, { cause });
+}
