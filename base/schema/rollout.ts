@@ -2,6 +2,8 @@
 import { z } from "zod";
 import { NetworkUse } from "./network.ts";
 import { ErrorRecord, Time } from "./session-log.ts";
+import { recordVersions } from "./versions/record-versions.ts";
+import { versioned } from "./versions/versioned.ts";
 
 export const VerdictStatus = z.enum([
   "graded",
@@ -42,7 +44,8 @@ const KeptLayer = z.strictObject({ sha256: z.string(), bytes: z.number().int(), 
 
 export const RolloutState = z.enum(["queued", "init", "run", "post", "done"]);
 
-export const RolloutRecord = z.strictObject({
+const RolloutFields = z.strictObject({
+  schema_version: z.literal(recordVersions.rollout.now).default(recordVersions.rollout.now),
   rollout_id: z.string(),
   attempt: z.number().int().positive(),
   task_id: z.string(),
@@ -96,4 +99,5 @@ export const RolloutRecord = z.strictObject({
     })
     .nullable(),
 });
+export const RolloutRecord = versioned(recordVersions.rollout, RolloutFields);
 export type RolloutRecord = z.infer<typeof RolloutRecord>;

@@ -13,9 +13,9 @@ import { wordsOf } from "./reasons/meaning.ts";
 import { RewardComponent } from "./reward-component.ts";
 import { SampledToken } from "./sampled-token.ts";
 import { Budgets, RequestClass, SessionSpec } from "./session-spec.ts";
+import { recordVersions } from "./versions/record-versions.ts";
 
-/** Raised when a reader of an older version would misread what we write. */
-export const logSchemaVersion = 2;
+export const logSchemaVersion = recordVersions.log.now;
 
 /** Unix time in milliseconds. */
 export const Time = z.number();

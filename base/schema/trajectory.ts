@@ -23,8 +23,10 @@ import {
   Withheld,
 } from "./session-log.ts";
 import { Purpose, RequestClass, TrainClasses } from "./session-spec.ts";
+import { recordVersions } from "./versions/record-versions.ts";
+import { versioned } from "./versions/versioned.ts";
 
-export const trajectorySchemaVersion = 2;
+export const trajectorySchemaVersion = recordVersions.trajectory.now;
 
 export const TrajectoryStatus = z.enum(["graded", "cut", "failed", "cancelled", "recorded"]);
 
@@ -181,17 +183,20 @@ export const Fidelity = z.strictObject({
 export type Fidelity = z.infer<typeof Fidelity>;
 
 /** Which attempt at which rollout a trajectory is: what stands at its head, and can be known without the rest. */
-export const Attempt = z.object({
-  session_id: z.string(),
-  rollout_id: z.string().nullable(),
-  attempt: z.number().int(),
-  member: z.string().nullable().default(null),
-  task: z.object({ id: z.string().nullable() }),
-  group: z.object({ id: z.string().nullable() }),
-});
+export const Attempt = versioned(
+  recordVersions.trajectory,
+  z.object({
+    session_id: z.string(),
+    rollout_id: z.string().nullable(),
+    attempt: z.number().int(),
+    member: z.string().nullable().default(null),
+    task: z.object({ id: z.string().nullable() }),
+    group: z.object({ id: z.string().nullable() }),
+  }),
+);
 export type Attempt = z.infer<typeof Attempt>;
 
-export const Trajectory = z.strictObject({
+const TrajectoryFields = z.strictObject({
   schema_version: z.literal(trajectorySchemaVersion),
   trajectory_id: z.string(),
   session_id: z.string(),
@@ -235,4 +240,5 @@ export const Trajectory = z.strictObject({
   ),
   fidelity: Fidelity,
 });
+export const Trajectory = versioned(recordVersions.trajectory, TrajectoryFields);
 export type Trajectory = z.infer<typeof Trajectory>;

@@ -2,11 +2,14 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
-import { LogEntry, type LogLine } from "../../base/schema/session-log.ts";
+import type { LogLine } from "../../base/schema/session-log.ts";
 import { assertValidEntry } from "../../base/schema/valid-entry.ts";
+import { recordVersions, type Versions } from "../../base/schema/versions/record-versions.ts";
 import { Appender } from "./appender.ts";
 import { readJsonLines } from "./json-lines.ts";
+import { logReader } from "./log-reader.ts";
 import { makePrivateFolder } from "./private.ts";
+import { rewriteOldLog } from "./rewrite-old-log.ts";
 import type { SessionLog, Store } from "./store.ts";
 import { toStoreError } from "./store-error.ts";
 
@@ -16,15 +19,21 @@ const sessionIds = /^[A-Za-z0-9_-]{1,80}$/;
 export class DiskStore implements Store {
   readonly name = "disk";
   readonly folder: string;
+  readonly #versions: Versions;
 
-  constructor(folder: string) {
+  /** `versions`: of the logs, and how one of the version before is read. */
+  constructor(folder: string, versions: Versions = recordVersions.log) {
     this.folder = folder;
+    this.#versions = versions;
   }
 
   async open(sessionId: string): Promise<SessionLog> {
     const path = this.#path(sessionId);
     await makePrivateFolder(this.folder).catch((error: unknown) => {
       throw toStoreError(this.folder, error);
+    });
+    await rewriteOldLog(path, this.#versions).catch((error: unknown) => {
+      throw toStoreError(path, error);
     });
     const file = await Appender.open(path);
     return {
@@ -46,7 +55,7 @@ export class DiskStore implements Store {
 
   /** The same, read one by one, for callers that need only the first ones. */
   entries(sessionId: string): AsyncGenerator<LogLine> {
-    return readJsonLines<LogLine>(this.#path(sessionId), (value) => LogEntry.parse(value), toDamagedLine);
+    return readJsonLines<LogLine>(this.#path(sessionId), logReader(this.#versions), toDamagedLine);
   }
 
   async list(): Promise<string[]> {

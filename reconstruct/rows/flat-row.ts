@@ -1,6 +1,8 @@
 /** A trainer's row: one array of tokens with what is known of each (full length, unshifted). */
 import { z } from "zod";
 import { TrajectoryStatus } from "../../base/schema/trajectory.ts";
+import { recordVersions } from "../../base/schema/versions/record-versions.ts";
+import { versioned } from "../../base/schema/versions/versioned.ts";
 
 export const FlatSegment = z.strictObject({
   /** Tokens `start` to `end` (exclusive) of the row. */
@@ -26,8 +28,8 @@ export const FlatSegment = z.strictObject({
   reason: z.string().nullable(),
 });
 
-export const FlatRow = z.strictObject({
-  schema_version: z.literal(3),
+const RowFields = z.strictObject({
+  schema_version: z.literal(recordVersions.row.now),
   trajectory_id: z.string(),
   session_id: z.string(),
   task_id: z.string().nullable(),
@@ -84,5 +86,6 @@ export const FlatRow = z.strictObject({
   /** Nothing fits, or nothing is trained: a prefix of a prompt with mask 0 that only holds the rollout's place. */
   dummy: z.boolean(),
 });
+export const FlatRow = versioned(recordVersions.row, RowFields);
 export type FlatRow = z.infer<typeof FlatRow>;
 export type FlatSegment = z.infer<typeof FlatSegment>;

@@ -1,6 +1,8 @@
 /** Fills a planned row: ids, mask, logprobs, and what is known of each stretch of tokens. */
+
 import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
+import { recordVersions } from "../../base/schema/versions/record-versions.ts";
 import { type Aggregation, rowWeight } from "../rewards/row-weight.ts";
 import { type Path, pieceLength, type RowPiece } from "../selection/selection.ts";
 import type { Standing } from "../trained/loss-rules.ts";
@@ -80,7 +82,7 @@ export class RowWriter {
     const length = pieceLength(pieces);
     const trained = pieces.findIndex(({ node }) => node.kind === "sampled" && [...paths].some((path) => path.trains(node)));
     return {
-      schema_version: 3,
+      schema_version: recordVersions.row.now,
       trajectory_id: trajectory.trajectory_id,
       session_id: trajectory.session_id,
       task_id: trajectory.task.id,

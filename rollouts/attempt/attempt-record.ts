@@ -4,6 +4,7 @@ import type { NetworkUse } from "../../base/schema/network.ts";
 import type { RolloutRecord, Verdict } from "../../base/schema/rollout.ts";
 import type { ErrorRecord } from "../../base/schema/session-log.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
+import { recordVersions } from "../../base/schema/versions/record-versions.ts";
 import type { Pack } from "../../harnesses/pack.ts";
 import type { Session } from "../../proxy/index.ts";
 import { lossOf, type reconstruction, type TrajectoryFacts, untrainedByAgent } from "../../reconstruct/index.ts";
@@ -74,6 +75,7 @@ export function recordOf(
 ): RolloutRecord {
   const { run, verdict } = attempt;
   return {
+    schema_version: recordVersions.rollout.now,
     rollout_id: plan.rollout_id,
     attempt: plan.attempt,
     task_id: plan.task.task_id,

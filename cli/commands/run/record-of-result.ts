@@ -2,6 +2,7 @@
 
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
+import { recordVersions } from "../../../base/schema/versions/record-versions.ts";
 import { untrainedByAgent } from "../../../reconstruct/index.ts";
 import type { ResultRow } from "../../../service/ledger/index.ts";
 
@@ -12,6 +13,7 @@ import type { ResultRow } from "../../../service/ledger/index.ts";
 export function recordOfResult(row: ResultRow, trajectory: Trajectory | null, harness: string | null): RolloutRecord {
   const { rollout_id, attempt, task_id, task_hash, group_id, group_size, index, session_id, stop_reason, error, mask_reason, times } = row;
   return {
+    schema_version: recordVersions.rollout.now,
     rollout_id,
     attempt,
     task_id,

@@ -10,6 +10,7 @@ import { goldenTrajectory } from "../../fakes/records/golden-session.ts";
 import { LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
 const record = (rollout_id: string, fields: Partial<RolloutRecord>): RolloutRecord => ({
+  schema_version: 1,
   rollout_id,
   attempt: 1,
   task_id: "slug",
