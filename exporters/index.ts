@@ -44,7 +44,7 @@ import { verifiers } from "./verifiers.ts";
 import { verl } from "./verl.ts";
 
 export type { Exporter, ExporterPlugIn, ExportOptions, ExportReport } from "./exporter.ts";
-export { type DifferentPrompts, describedPrompts, GroupPrompts } from "./source/group-prompts.ts";
+export { type DifferentPrompts, describedPrompts, GroupPrompts, type PromptedAttempt, promptsOf } from "./source/group-prompts.ts";
 
 export { leaveOutRollout };
 

@@ -1,10 +1,15 @@
 /** `alidade fidelity`: what a run's trajectories are worth to a trainer, and what would make them worth more. */
+
+import { join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { DiskStore } from "../../proxy/store/disk.ts";
 import { selectionNamed, selections } from "../../reconstruct/index.ts";
+import { openIndex } from "../../rollouts/run-index.ts";
 import { readDrift } from "../../view/fidelity/read-drift.ts";
 import { renderSummary } from "../../view/fidelity/render.ts";
 import { renderDrift } from "../../view/fidelity/render-drift.ts";
 import { FidelitySummarizer } from "../../view/fidelity/summary.ts";
+import { countedAttempts, type OnLeftOut } from "../../view/run/counted-attempts.ts";
 import { print, say, toNats, toTemperature } from "./command-line.ts";
 import { trajectoriesOf } from "./overview/trajectories-of.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
@@ -41,20 +46,29 @@ export function fidelity(program: Command): void {
     .action(async (flags: FidelityFlags) => {
       const { select, maxTokens = null, temperature = null, allowGrammar = false } = flags;
       const summarizer = new FidelitySummarizer({ strategy: selectionNamed(select), maxTokens, temperature, allowGrammar });
+      const isDefault = select === "strict" && maxTokens === null && temperature === null && !allowGrammar;
       const folder = await runFolderOf(flags.run);
       const onLeftOut = (message: string, rollouts: number): void => {
         say(`alidade: ${message}`);
         summarizer.leaveOut(rollouts);
       };
       const drift = flags.trainerLogprobs === undefined ? null : await readDrift(flags.trainerLogprobs, flags.tolerance);
-      for await (const trajectory of trajectoriesOf(folder, onLeftOut)) {
-        summarizer.add(trajectory);
-        drift?.add(trajectory);
-      }
+      if (isDefault && drift === null) await addIndexed(summarizer, folder, onLeftOut);
+      else
+        for await (const trajectory of trajectoriesOf(folder, onLeftOut)) {
+          summarizer.add(trajectory);
+          drift?.add(trajectory);
+        }
       const found = drift && { drift: drift.summary };
       if (flags.json) print(JSON.stringify({ ...summarizer.summary, ...found }));
       else print([renderSummary(summarizer.summary), ...(found ? [renderDrift(found.drift)] : [])].join("\n\n"));
     });
+}
+
+/** The run's index has what the default options ask for, so no tokens are read. */
+async function addIndexed(summarizer: FidelitySummarizer, folder: string, onLeftOut: OnLeftOut): Promise<void> {
+  const logs = new Set(await new DiskStore(join(folder, "sessions")).list());
+  for (const figures of countedAttempts(folder, await openIndex(folder), logs, onLeftOut)) summarizer.addFigures(figures);
 }
 
 function wholeNumber(text: string): number {

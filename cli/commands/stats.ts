@@ -1,9 +1,9 @@
 /** `alidade stats`: mean reward and pass@k of a run, by task and policy step. */
 import { type Command, InvalidArgumentError } from "commander";
 import { type Statistics, statisticsOf } from "../../service/figures/statistics.ts";
+import { toRollouts } from "../../view/run/entries.ts";
 import { table } from "../../view/table.ts";
 import { print, toNumber } from "./command-line.ts";
-import { toRollouts } from "./overview/entries.ts";
 import { entriesOf } from "./overview/entries-of.ts";
 import { between, short } from "./overview/evaluation-text.ts";
 import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";

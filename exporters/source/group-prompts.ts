@@ -1,10 +1,19 @@
 /** Finds groups whose rollouts begin with different prompts. A trainer that identifies a group by its prompt cannot compare them. */
 
 import type { Trajectory } from "../../base/schema/trajectory.ts";
-import { selectRows } from "../../reconstruct/index.ts";
+import { type SelectedRows, selectRows } from "../../reconstruct/index.ts";
 import { firstPromptOf, hashOfPrompt, mostCommon } from "../shapes/common-prompt.ts";
 
 export type DifferentPrompts = { task_id: string | null; groups: number; of_groups: number };
+
+/** Which attempt of which rollout has the prompts. */
+export type PromptedAttempt = {
+  task_id: string | null;
+  group_id: string | null;
+  rollout_id: string | null;
+  session_id: string;
+  attempt: number;
+};
 
 type PromptedRollout = { attempt: number; prompts: Set<string> };
 
@@ -12,19 +21,20 @@ export class GroupPrompts {
   /** Task -> group -> rollout, its last attempt. */
   readonly #tasks = new Map<string | null, Map<string | null, Map<string, PromptedRollout>>>();
 
-  /** Attempts that are not in the loss say nothing: they may have ended before their first prompt. */
   add(trajectory: Trajectory): void {
     const { task, group, rollout_id, session_id, attempt } = trajectory;
-    const { rows, standing } = selectRows(trajectory);
-    if (!standing.in_loss) return;
-    const prompts = new Set<string>();
-    for (const row of rows) prompts.add(hashOfPrompt(firstPromptOf(row)));
-    const groups = this.#tasks.get(task.id) ?? new Map<string | null, Map<string, PromptedRollout>>();
-    this.#tasks.set(task.id, groups);
-    const rollouts = groups.get(group.id) ?? new Map<string, PromptedRollout>();
-    groups.set(group.id, rollouts);
+    this.addPrompts({ task_id: task.id, group_id: group.id, rollout_id, session_id, attempt }, promptsOf(selectRows(trajectory)));
+  }
+
+  /** `prompts`: what `promptsOf` gave. */
+  addPrompts({ task_id, group_id, rollout_id, session_id, attempt }: PromptedAttempt, prompts: readonly string[] | null): void {
+    if (prompts === null) return;
+    const groups = this.#tasks.get(task_id) ?? new Map<string | null, Map<string, PromptedRollout>>();
+    this.#tasks.set(task_id, groups);
+    const rollouts = groups.get(group_id) ?? new Map<string, PromptedRollout>();
+    groups.set(group_id, rollouts);
     const name = rollout_id ?? session_id;
-    if (prompts.size > 0 && (rollouts.get(name)?.attempt ?? 0) <= attempt) rollouts.set(name, { attempt, prompts });
+    if (prompts.length > 0 && (rollouts.get(name)?.attempt ?? 0) <= attempt) rollouts.set(name, { attempt, prompts: new Set(prompts) });
   }
 
   /** The tasks that have such groups. */
@@ -35,6 +45,17 @@ export class GroupPrompts {
     });
     return all.filter(({ groups }) => groups > 0);
   }
+}
+
+/**
+ * Hashes of the first prompts of an attempt's rows. null: it is not in the loss, and then it says nothing, because it may
+ * have ended before its first prompt.
+ */
+export function promptsOf({ rows, standing }: SelectedRows): string[] | null {
+  if (!standing.in_loss) return null;
+  const prompts = new Set<string>();
+  for (const row of rows) prompts.add(hashOfPrompt(firstPromptOf(row)));
+  return [...prompts];
 }
 
 /** By the rule of the exporters: each rollout has a row with the prompt that most have. */

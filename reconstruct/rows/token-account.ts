@@ -41,7 +41,7 @@ export function addAccounts(accounts: Iterable<TokenAccount>): TokenAccount {
 }
 
 /** Tokens that a trainer computes for each token of the tree; null without rows. */
-export function rowInflationOf({ row_tokens, tree_tokens }: TokenAccount): number | null {
+export function rowInflationOf({ row_tokens, tree_tokens }: Pick<TokenAccount, "row_tokens" | "tree_tokens">): number | null {
   return tree_tokens === 0 ? null : row_tokens / tree_tokens;
 }
 

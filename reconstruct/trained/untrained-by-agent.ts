@@ -9,6 +9,10 @@ import type { Trajectory } from "../../base/schema/trajectory.ts";
 const reasons = ["undelivered", "failed", "auxiliary", "images"] as const satisfies UntrainedReason[];
 
 /** Reason -> tokens. */
-export function untrainedByAgent({ fidelity: { excluded } }: Pick<Trajectory, "fidelity">): Record<string, number> {
+export function untrainedByAgent({
+  fidelity: { excluded },
+}: {
+  fidelity: Pick<Trajectory["fidelity"], "excluded">;
+}): Record<string, number> {
   return Object.fromEntries(reasons.flatMap((reason) => (excluded[reason] ? [[reason, excluded[reason]]] : [])));
 }

@@ -1,6 +1,6 @@
 /**
- * `index.json` beside a run's records: what `ls`, `stats` and `show` ask of every rollout, and where its lines lie, so that
- * they read a few hundred bytes a rollout and not its tokens. It is a cache that the first reader writes and later ones
+ * `index.json` beside a run's records: what `ls`, `stats`, `fidelity`, `view` and `show` ask of every rollout, and where its
+ * lines lie, so that they read a kilobyte a rollout and not its tokens. It is a cache that the first reader writes and later ones
  * bring up to date (update-index.ts): without it, or with one that does not fit the records, the answer is the same and
  * takes longer. Nothing here loads the schemas, for that would take longer than the answer.
  */
@@ -10,9 +10,10 @@ import { join } from "node:path";
 import type { Policy } from "../../base/schema/policy.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import type { LinePlace } from "../../proxy/store/json-lines.ts";
+import type { AttemptFidelity } from "./attempt-fidelity.ts";
 
 /** Raised when the rows change, so that a file of an older version is made anew. */
-export const indexLayout = 1;
+export const indexLayout = 2;
 
 /** A trajectory without its calls, messages and tokens. */
 export type TrajectoryFigures = {
@@ -39,7 +40,21 @@ export type TrajectoryFigures = {
   /** Unix time in milliseconds, and the seconds to the last answer; null without a call. */
   begun: number | null;
   seconds: number | null;
+  harness_version: string | null;
+  /** Names of its agents, at most `mostAgents`. */
+  agents: string[];
+  /** Tokens of the longest prompt; null where no call has ids. */
+  largest_prompt: number | null;
+  /** Reason -> sampled tokens that are not trained for it. */
+  excluded: Record<string, number>;
+  /** Match of the edge -> calls; cause of a branch -> calls. */
+  matches: Record<string, number>;
+  causes: Record<string, number>;
+  fidelity: AttemptFidelity;
 };
+
+/** Sub-agents can be hundreds, and a row is held in memory for each rollout. */
+export const mostAgents = 8;
 
 /** A rollout's record (base/schema/rollout.ts) without its evidence and output. */
 export type RecordFigures = {
@@ -58,6 +73,25 @@ export type RecordFigures = {
   begun: number | null;
   /** The harness and its grading. */
   seconds: number | null;
+  phases: PhaseSeconds;
+  harness_version: string | null;
+  verdict: VerdictFigures | null;
+  /** Why there is no reward, in the words of what failed, bounded; null where there is one, or nothing failed. */
+  why_null: string | null;
+  /** Whether a trajectory was made of it. */
+  has_summary: boolean;
+};
+
+/** Seconds from one step of a rollout to the next; null where it did not come so far. */
+export type PhaseSeconds = { queue: number | null; init: number | null; run: number | null; grade: number | null };
+
+/** What a verdict says in a line. Counts are null where the grader counts no tests. */
+export type VerdictFigures = {
+  status: string;
+  required: number | null;
+  failed_count: number | null;
+  /** The first three tests that failed, each name bounded. */
+  failed: string[];
 };
 
 /** A file as it was read, to tell whether it only grew. */
@@ -71,7 +105,17 @@ export type SeenFile = {
 };
 
 /** A log that no trajectory and no record stands for; its damage where it cannot be read. */
-export type LooseSession = { session_id: string; bytes: number; changed: number; figures: TrajectoryFigures | null; damage: string | null };
+export type LooseSession = {
+  session_id: string;
+  bytes: number;
+  changed: number;
+  figures: TrajectoryFigures | null;
+  damage: string | null;
+  /** Unix time in milliseconds; null where the log does not say it. */
+  opened: number | null;
+  /** Whether it is one to count: it has a call, or a team's reward. */
+  tells: boolean;
+};
 
 export type IndexFile = {
   layout: number;

@@ -2,14 +2,16 @@
 import { createHash } from "node:crypto";
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
-import { RolloutRecord } from "../../base/schema/rollout.ts";
+import { RolloutRecord, type Verdict } from "../../base/schema/rollout.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
 import { DiskStore } from "../../proxy/store/disk.ts";
 import { type LinePlace, readJsonLines, readLine } from "../../proxy/store/json-lines.ts";
 import { privateFileMode } from "../../proxy/store/private.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { attemptKey } from "../run-records.ts";
+import { attemptFidelityOf } from "./attempt-fidelity.ts";
 import {
   hashOfIndex,
   type IndexFile,
@@ -19,10 +21,14 @@ import {
   isSame,
   type LooseSession,
   looseSessions,
+  mostAgents,
+  type PhaseSeconds,
   type RecordFigures,
   type SeenFile,
   type TrajectoryFigures,
+  type VerdictFigures,
 } from "./index-file.ts";
+import { tellsOfSession } from "./tells-of-session.ts";
 
 /** `known`: an index of earlier. Where the folder cannot be written the index is only returned. */
 export async function updateIndex(folder: string, known: IndexFile | null): Promise<IndexFile> {
@@ -132,7 +138,18 @@ function figuresOf(trajectory: Trajectory): TrajectoryFigures {
     labels,
     begun: begun.length === 0 ? null : Math.min(...begun),
     seconds: begun.length === 0 ? null : (Math.max(...ended) - Math.min(...begun)) / 1000,
+    harness_version: trajectory.harness.version,
+    agents: [...new Set(trajectory.calls.map(({ agent }) => agent))].slice(0, mostAgents),
+    largest_prompt: trajectory.calls.reduce<number | null>((most, call) => longer(most, call.prompt_length), null),
+    excluded: fidelity.excluded,
+    matches: fidelity.matches,
+    causes: fidelity.causes,
+    fidelity: attemptFidelityOf(trajectory),
   };
+}
+
+function longer(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.max(one, other);
 }
 
 function recordFiguresOf(record: RolloutRecord): RecordFigures {
@@ -151,8 +168,50 @@ function recordFiguresOf(record: RolloutRecord): RecordFigures {
     end: error?.code ?? record.stop_reason,
     mask_reason,
     begun: times.queued ?? null,
-    seconds: times.done !== undefined && times.run !== undefined ? (times.done - times.run) / 1000 : null,
+    seconds: between(times.run, times.done),
+    phases: phasesOf(times),
+    harness_version: record.harness_version,
+    verdict: verdict && verdictFiguresOf(verdict),
+    why_null: verdict?.reward == null && error !== null ? error.message.slice(0, mostWords).toWellFormed() : null,
+    has_summary: record.summary !== null,
   };
+}
+
+/** Characters of an error and of a test's name that a row holds; the record holds all of them. */
+const mostWords = 300;
+const mostFailed = 3;
+
+/** Graders of tests tell these; others and plug-ins tell something else. */
+const TestEvidence = z.looseObject({
+  required: z.number().nullish().catch(null),
+  failed_count: z.number().nullish().catch(null),
+  failed: z
+    .array(z.looseObject({ name: z.string() }))
+    .nullish()
+    .catch(null),
+});
+
+function verdictFiguresOf({ status, evidence }: Verdict): VerdictFigures {
+  const { required, failed_count, failed } = TestEvidence.parse(evidence);
+  return {
+    status,
+    required: required ?? null,
+    failed_count: failed_count ?? null,
+    failed: (failed ?? []).slice(0, mostFailed).map(({ name }) => name.slice(0, mostWords).toWellFormed()),
+  };
+}
+
+function phasesOf({ queued, init, run, post, done }: RolloutRecord["times"]): PhaseSeconds {
+  return {
+    queue: between(queued, init ?? done),
+    init: between(init, run ?? done),
+    run: between(run, post ?? done),
+    grade: between(post, done),
+  };
+}
+
+function between(from: number | undefined, to: number | undefined): number | null {
+  return from === undefined || to === undefined ? null : (to - from) / 1000;
 }
 
 /** Those that are as they were are not read again. */
@@ -167,11 +226,16 @@ async function readLoose(folder: string, index: IndexFile): Promise<LooseSession
   });
 }
 
-async function readSession(store: DiskStore, session_id: string): Promise<Pick<LooseSession, "figures" | "damage">> {
+async function readSession(store: DiskStore, session_id: string): Promise<Pick<LooseSession, "figures" | "damage" | "opened" | "tells">> {
+  let [opened, tells]: [number | null, boolean] = [null, true];
   try {
-    return { figures: figuresOf(reconstruct(await store.read(session_id))), damage: null };
+    const entries = await store.read(session_id);
+    const member = entries[0]?.type === "opened" ? entries[0].spec.member : null;
+    opened = entries.find((entry) => entry.type !== "damaged")?.time ?? null;
+    tells = entries.some((entry) => tellsOfSession(entry, member));
+    return { figures: figuresOf(reconstruct(entries)), damage: null, opened, tells };
   } catch (error) {
-    return { figures: null, damage: `session ${session_id} is left out: ${messageOf(error)}` };
+    return { figures: null, damage: `session ${session_id} is left out: ${messageOf(error)}`, opened, tells };
   }
 }
 

@@ -3,6 +3,8 @@ import { appendFile, chmod, mkdir, mkdtemp, readFile, rename, rm, stat, utimes, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { RolloutRecord, Verdict } from "../../base/schema/rollout.ts";
+import { hashOfIndex, indexLayout } from "../../rollouts/run-index/index-file.ts";
 import { openIndex } from "../../rollouts/run-index.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { LogBuilder, user } from "../fakes/records/log-builder.ts";
@@ -18,6 +20,19 @@ async function runWith(t: TestContext, ...lines: string[]): Promise<{ folder: st
   await writeFile(file, lines.join(""));
   return { folder, file };
 }
+
+const verdict: Verdict = {
+  ...{ reward: 0, components: {}, status: "graded", tier: "T3", isolation: "container", grader: "tests" },
+  ...{ evidence: {}, error: null, duration_ms: 5 },
+};
+
+const rollout: RolloutRecord = {
+  schema_version: 1,
+  ...{ rollout_id: "a", attempt: 1, task_id: "task", task_hash: "h", group_id: "grp", group_size: 2, sample_index: 0 },
+  ...{ harness: "pi", harness_version: "1", state: "done", session_id: null, stop_reason: "exited", exit_code: 0, verdict: null },
+  ...{ revision: 1, error: null, mask_reason: null, sandbox: null, setup: null, work: null, steps: [], network: null, times: {} },
+  ...{ output_tail: null, summary: null },
+};
 
 async function rewardsOf(folder: string): Promise<(number | null)[]> {
   return (await openIndex(folder)).trajectories.map(({ figures }) => figures.reward);
@@ -86,4 +101,42 @@ test("a session that has no trajectory is in the index by its log, as it is now"
   assert.match((await openIndex(folder)).sessions[0]?.damage ?? "", /session seslive is left out/);
   await rm(join(folder, "sessions", "seslive.jsonl"));
   assert.deepEqual(await turns(), []);
+});
+
+test("an index of an older layout is made anew", async (t) => {
+  const { folder } = await runWith(t, lineOf("a", 1));
+  const whole = await openIndex(folder);
+  const body = JSON.stringify({ ...whole, layout: indexLayout - 1, trajectories: [] });
+  await writeFile(join(folder, "index.json"), `${hashOfIndex(body)}\n${body}`);
+  assert.deepEqual(await openIndex(folder), whole);
+});
+
+test("a row says the seconds of each phase, the verdict's words, and why tokens are not trained", async (t) => {
+  const { folder } = await runWith(t, lineOf("a", 0));
+  const failed = ["one", "two", "three", "four"].map((name) => ({ name, outcome: "failed" }));
+  const graded = { ...verdict, evidence: { required: 9, failed_count: 4, failed } };
+  const unmeasured = {
+    ...verdict,
+    reward: null,
+    status: "grader_error",
+    error: { code: "grader_error", message: "x".repeat(999), status: null },
+  };
+  const times = { queued: 1000, init: 3000, run: 7000, post: 20_000, done: 21_500 };
+  const lines = [
+    { ...rollout, rollout_id: "a", session_id: "sesa", verdict: graded, times },
+    { ...rollout, rollout_id: "b", verdict: unmeasured, times: { queued: 1000, done: 2000 } },
+  ];
+  await writeFile(join(folder, "rollouts.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const { records, trajectories } = await openIndex(folder);
+  const [a, b] = records.map(({ figures }) => figures);
+  assert.deepEqual(a?.phases, { queue: 2, init: 4, run: 13, grade: 1.5 });
+  assert.deepEqual(b?.phases, { queue: 1, init: null, run: null, grade: null });
+  assert.deepEqual(a?.verdict, { status: "graded", required: 9, failed_count: 4, failed: ["one", "two", "three"] });
+  assert.deepEqual([a?.why_null, b?.why_null?.length], [null, 300]);
+  const golden = goldenTrajectory();
+  const [row] = trajectories;
+  assert.deepEqual(row?.figures.excluded, golden.fidelity.excluded);
+  assert.deepEqual([row?.figures.matches, row?.figures.causes], [golden.fidelity.matches, golden.fidelity.causes]);
+  assert.equal(row?.figures.largest_prompt, Math.max(...golden.calls.map(({ prompt_length }) => prompt_length ?? 0)));
+  assert.deepEqual(row?.figures.agents, ["main", "helper"]);
 });

@@ -1,26 +1,20 @@
 /** What the trajectories of a run come to: where the sampled tokens went, why contexts part, and what that costs. */
 
-import type { CallRecord, EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
+import type { EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
 import { type DifferentPrompts, GroupPrompts } from "../../exporters/index.ts";
 import {
   addAccounts,
   addOmitted,
   rowInflationOf,
   type SelectOptions,
-  selectRows,
   type TokenAccount,
   untrainedByAgent,
 } from "../../reconstruct/index.ts";
 import { type AttemptEnd, type AttemptTally, tallyOf } from "../../rollouts/index.ts";
+import { type AttemptCause, attemptFidelityOf, type CauseExample } from "../../rollouts/run-index/attempt-fidelity.ts";
+import type { TrajectoryFigures } from "../../rollouts/run-index/index-file.ts";
 
-export type CauseSummary = {
-  cause: EdgeCause;
-  calls: number;
-  /** Tokens before the branches: what a trainer computes again because of them. */
-  repeated_tokens: number;
-  /** The first call that shows both sides, else the first one. */
-  example: { rollout: string; turn: number; position: number | null; before: string | null; now: string | null };
-};
+export type CauseSummary = Omit<AttemptCause, "example"> & { example: { rollout: string } & CauseExample };
 
 export type FidelitySummary = {
   rollouts: number;
@@ -60,8 +54,8 @@ export class FidelitySummarizer {
   readonly #ends: AttemptEnd[] = [];
   readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
   #damaged = 0;
-  #tokens = addAccounts([]);
-  #tolerant = { rows: 0, tokens: addAccounts([]) };
+  readonly #accounts: TokenAccount[] = [];
+  readonly #tolerant = { rows: 0, row_tokens: 0, tree_tokens: 0 };
   #omitted: Record<string, number> = {};
   readonly #causes = new Map<EdgeCause, CauseSummary>();
 
@@ -70,24 +64,37 @@ export class FidelitySummarizer {
   }
 
   add(trajectory: Trajectory): void {
-    this.#prompts.add(trajectory);
-    const selected = selectRows(trajectory, this.#options);
-    const tolerant = selectRows(trajectory, { ...this.#options, strategy: "tolerant" });
-    const { task, group, rollout_id, session_id } = trajectory;
-    const rollout = JSON.stringify(rollout_id === null ? [session_id] : [task.id, group.id, rollout_id]);
-    const attempt = `${rollout} ${trajectory.attempt}`;
+    const { task, group, rollout_id, session_id, attempt, mask_reason, fidelity } = trajectory;
+    const { sampled_tokens, excluded, matches } = fidelity;
+    const ids = { task_id: task.id, group_id: group.id, rollout_id, session_id, attempt };
+    this.addFigures({ ...ids, mask_reason, sampled_tokens, excluded, matches, fidelity: attemptFidelityOf(trajectory, this.#options) });
+  }
+
+  /** The same by the run's index, whose figures are of a trainer that states nothing of itself. */
+  addFigures(attempt: CountedAttempt): void {
+    const { task_id, group_id, rollout_id, session_id, mask_reason, sampled_tokens, excluded, matches, fidelity } = attempt;
+    this.#prompts.addPrompts(attempt, fidelity.prompts);
+    const rollout = JSON.stringify(rollout_id === null ? [session_id] : [task_id, group_id, rollout_id]);
+    const key = `${rollout} ${attempt.attempt}`;
     this.#rollouts.add(rollout);
-    if (selected.standing.in_loss && !this.#attempts.has(attempt)) this.#summary.in_loss++;
-    if (!this.#attempts.has(attempt)) this.#ends.push(endOf(trajectory));
-    this.#attempts.add(attempt);
-    this.#summary.calls += trajectory.calls.length;
-    this.#summary.rows += selected.row_count;
-    if (selected.tokens.trained === 0) this.#summary.dummy_rows += selected.row_count;
-    this.#tokens = addAccounts([this.#tokens, selected.tokens]);
-    this.#tolerant = { rows: this.#tolerant.rows + tolerant.row_count, tokens: addAccounts([this.#tolerant.tokens, tolerant.tokens]) };
-    this.#omitted = addOmitted([this.#omitted, trajectory.fidelity.omitted]);
-    for (const [how, calls] of Object.entries(trajectory.fidelity.continuity)) count(this.#summary.continuity, how, calls);
-    for (const [index, call] of trajectory.calls.entries()) this.#addCall(call, index + 1, trajectory);
+    if (!this.#attempts.has(key)) {
+      if (fidelity.in_loss) this.#summary.in_loss++;
+      const untrained_by_agent = untrainedByAgent({ fidelity: { excluded } });
+      this.#ends.push({ task_id, group_id, mask_reason, summary: { sampled_tokens, untrained_by_agent } });
+    }
+    this.#attempts.add(key);
+    this.#summary.calls += fidelity.calls;
+    this.#summary.rows += fidelity.rows;
+    if (fidelity.tokens.trained === 0) this.#summary.dummy_rows += fidelity.rows;
+    this.#accounts.push(fidelity.tokens);
+    this.#tolerant.rows += fidelity.tolerant.rows;
+    this.#tolerant.row_tokens += fidelity.tolerant.row_tokens;
+    this.#tolerant.tree_tokens += fidelity.tolerant.tree_tokens;
+    this.#omitted = addOmitted([this.#omitted, fidelity.omitted]);
+    countAll(this.#summary.continuity, fidelity.continuity);
+    countAll(this.#summary.matches, matches);
+    countAll(this.#summary.outcomes, fidelity.outcomes);
+    for (const cause of fidelity.causes) this.#addCause(cause, rollout_id ?? session_id);
   }
 
   /** So many rollouts cannot be read. */
@@ -96,6 +103,7 @@ export class FidelitySummarizer {
   }
 
   get summary(): FidelitySummary {
+    const tokens = addAccounts(this.#accounts);
     return {
       rollouts: this.#rollouts.size,
       attempts: this.#attempts.size,
@@ -104,33 +112,28 @@ export class FidelitySummarizer {
       ends: tallyOf(this.#ends),
       damaged: this.#damaged,
       different_prompts: this.#prompts.different,
-      tokens: this.#tokens,
-      row_inflation: rowInflationOf(this.#tokens),
-      tolerant: { rows: this.#tolerant.rows, row_inflation: rowInflationOf(this.#tolerant.tokens) },
+      tokens,
+      row_inflation: rowInflationOf(tokens),
+      tolerant: { rows: this.#tolerant.rows, row_inflation: rowInflationOf(this.#tolerant) },
       causes: [...this.#causes.values()].sort((a, b) => b.calls - a.calls),
     };
   }
 
-  #addCall(call: CallRecord, turn: number, { rollout_id, session_id }: Trajectory): void {
-    count(this.#summary.matches, call.match);
-    count(this.#summary.outcomes, call.outcome);
-    if (call.cause === null) return;
-    const { position = null, parent_text = null, child_text = null } = call.difference ?? {};
-    const example = { rollout: rollout_id ?? session_id, turn, position, before: parent_text, now: child_text };
-    const known = this.#causes.get(call.cause) ?? { cause: call.cause, calls: 0, repeated_tokens: 0, example };
-    known.calls++;
-    known.repeated_tokens += position ?? 0;
+  #addCause({ cause, calls, repeated_tokens, example: found }: AttemptCause, rollout: string): void {
+    const example = { rollout, ...found };
+    const known = this.#causes.get(cause) ?? { cause, calls: 0, repeated_tokens: 0, example };
+    known.calls += calls;
+    known.repeated_tokens += repeated_tokens;
     if (known.example.now === null && example.now !== null) known.example = example;
-    this.#causes.set(call.cause, known);
+    this.#causes.set(cause, known);
   }
 }
 
-function endOf(trajectory: Trajectory): AttemptEnd {
-  const { task, group, mask_reason, fidelity } = trajectory;
-  const summary = { sampled_tokens: fidelity.sampled_tokens, untrained_by_agent: untrainedByAgent(trajectory) };
-  return { task_id: task.id, group_id: group.id, mask_reason, summary };
-}
+type CountedAttempt = Pick<
+  TrajectoryFigures,
+  "task_id" | "group_id" | "rollout_id" | "session_id" | "attempt" | "mask_reason" | "sampled_tokens" | "excluded" | "matches" | "fidelity"
+>;
 
-function count(counts: Record<string, number>, key: string, by = 1): void {
-  counts[key] = (counts[key] ?? 0) + by;
+function countAll(counts: Record<string, number>, more: Record<string, number>): void {
+  for (const [key, by] of Object.entries(more)) counts[key] = (counts[key] ?? 0) + by;
 }

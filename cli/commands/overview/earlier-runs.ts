@@ -4,8 +4,8 @@ import { isSetId } from "../../../base/schema/ids.ts";
 import { passReward } from "../../../service/figures/index.ts";
 import { type PassCount, type PassCounts, sumOfCounts } from "../../../tasks/pass-rate.ts";
 import type { EarlierRuns, TaskChoice } from "../../../tasks/select-tasks.ts";
+import { toRollouts } from "../../../view/run/entries.ts";
 import { runFolderOf } from "../records/run-folder-of.ts";
-import { toRollouts } from "./entries.ts";
 import { entriesOf } from "./entries-of.ts";
 
 /** Reads a set of the service that makes the run. */

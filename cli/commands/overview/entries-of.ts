@@ -1,8 +1,8 @@
 /** What a run folder holds, by its index. */
 import type { IndexFile } from "../../../rollouts/run-index/index-file.ts";
 import { openIndex } from "../../../rollouts/run-index.ts";
+import { type Entry, toEntries } from "../../../view/run/entries.ts";
 import { say } from "../command-line.ts";
-import { type Entry, toEntries } from "./entries.ts";
 
 /** What cannot be read is told. */
 export async function entriesOf(folder: string): Promise<Entry[]> {

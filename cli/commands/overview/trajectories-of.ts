@@ -7,10 +7,9 @@ import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import type { Attempt, Trajectory } from "../../../base/schema/trajectory.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
+import { tellsOfSession } from "../../../rollouts/run-index/tells-of-session.ts";
 import { eachAttempt, eachTrajectory, readRollouts } from "../../../rollouts/run-records.ts";
-
-/** Told of what is left out, in a sentence, and how many rollouts that are which no other sentence counts. */
-export type OnLeftOut = (message: string, rollouts: number) => void;
+import { type OnLeftOut, tellDamage, whyUnfinished } from "../../../view/run/counted-attempts.ts";
 
 /**
  * Every trajectory of a run folder. Sessions without one (from `serve`) are reconstructed from their logs. Each omission is
@@ -35,7 +34,10 @@ export async function* trajectoriesOf(folder: string, onLeftOut: OnLeftOut): Asy
     if (record) {
       const isLost = record.summary !== null;
       if (isLost) lost--;
-      onLeftOut(`session ${sessionId} of rollout ${record.rollout_id} is left out: ${whyUnfinished(record)}`, isLost ? 1 : 0);
+      onLeftOut(
+        `session ${sessionId} of rollout ${record.rollout_id} is left out: ${whyUnfinished({ state: record.state, has_summary: isLost })}`,
+        isLost ? 1 : 0,
+      );
       continue;
     }
     const trajectory = await rebuilt(store, sessionId).catch((error: unknown) => {
@@ -56,17 +58,6 @@ export async function* trajectoriesOf(folder: string, onLeftOut: OnLeftOut): Asy
     yield trajectory;
   }
   if (lost > 0) onLeftOut(`${lost} of the trajectories of ${folder} cannot be read, and no session of theirs is there`, lost);
-}
-
-function whyUnfinished({ state, summary }: RolloutRecord): string {
-  if (state !== "done") return "it is not over: go on with its run by --resume";
-  return summary === null ? "no trajectory could be made of it" : "its trajectory cannot be read: --resume runs the rollout again";
-}
-
-/** What a log holds no more costs its calls; the session goes on without them. */
-function tellDamage({ session_id, fidelity }: Trajectory, onLeftOut: OnLeftOut): void {
-  for (const { call_id, reason } of fidelity.damaged)
-    onLeftOut(`${call_id === null ? "a line" : `call ${call_id}`} of session ${session_id} is left out: ${reason}`, 0);
 }
 
 /**
@@ -122,18 +113,12 @@ async function attemptIn(entries: AsyncIterable<LogLine>): Promise<Attempt | nul
   try {
     for await (const entry of entries) {
       if (entry.type === "opened") found = toAttempt(entry.session_id, entry.spec);
-      if (found && tells(entry, found.member)) return found;
+      if (found && tellsOfSession(entry, found.member)) return found;
     }
   } catch (error) {
     if (!isDamage(error)) throw error;
   }
   return null;
-}
-
-/** A session without calls is skipped, unless it carries a team's reward. */
-function tells(entry: LogLine, member: string | null): boolean {
-  const type = entry.type === "damaged" ? entry.entry_type : entry.type;
-  return type === "call_begun" || (entry.type === "rewarded" && member !== null);
 }
 
 function toAttempt(session_id: string, { rollout_id, attempt, member, task_id, group_id }: SessionSpec): Attempt {
@@ -147,5 +132,5 @@ function isDamage(error: unknown): error is AlidadeError {
 async function rebuilt(store: DiskStore, sessionId: string): Promise<Trajectory | null> {
   const entries = await store.read(sessionId);
   const member = entries[0]?.type === "opened" ? entries[0].spec.member : null;
-  return entries.some((entry) => tells(entry, member)) ? reconstruct(entries) : null;
+  return entries.some((entry) => tellsOfSession(entry, member)) ? reconstruct(entries) : null;
 }

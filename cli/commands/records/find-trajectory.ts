@@ -8,7 +8,7 @@ import { DiskStore } from "../../../proxy/store/disk.ts";
 import { hasTornEnd, readLine } from "../../../proxy/store/json-lines.ts";
 import { type IndexFile, indexedFiles, type TrajectoryFigures } from "../../../rollouts/run-index/index-file.ts";
 import { openIndex } from "../../../rollouts/run-index.ts";
-import type { OnLeftOut } from "../overview/trajectories-of.ts";
+import type { OnLeftOut } from "../../../view/run/counted-attempts.ts";
 
 /**
  * The last attempt of a rollout, a session (also one that no trajectory was written of: of `serve`, or of a process that

@@ -1,5 +1,5 @@
 /** The rollouts and sessions of a run as `ls` and `stats` take them: figures of its index, one entry each. */
-import type { IndexFile, RecordFigures, TrajectoryFigures } from "../../../rollouts/run-index/index-file.ts";
+import type { IndexFile, PhaseSeconds, RecordFigures, TrajectoryFigures, VerdictFigures } from "../../rollouts/run-index/index-file.ts";
 
 export type Entry = {
   session_id: string | null;
@@ -26,6 +26,17 @@ export type Entry = {
   /** Unix time in milliseconds. */
   begun: number | null;
   seconds: number | null;
+  harness_version: string | null;
+  agents: string[];
+  largest_prompt: number | null;
+  /** Reason -> sampled tokens that are not trained for it. */
+  excluded: Record<string, number>;
+  matches: Record<string, number>;
+  causes: Record<string, number>;
+  /** null where no record of a rollout belongs to it, as `verdict` and `why_null`. */
+  phases: PhaseSeconds | null;
+  verdict: VerdictFigures | null;
+  why_null: string | null;
 };
 
 /** Every session, and every attempt that has none, in the order of the run. */
@@ -45,16 +56,17 @@ function attemptOf({ rollout_id, attempt, session_id }: { rollout_id: string | n
   return JSON.stringify(rollout_id === null ? [session_id] : [rollout_id, attempt]);
 }
 
-function joined({ trajectory_id: _, stop_reason, ...figures }: TrajectoryFigures, record: RecordFigures | undefined): Entry {
-  const known = { ...figures, end: stop_reason, state: "recorded" };
+function joined({ trajectory_id: _, fidelity: __, stop_reason, ...figures }: TrajectoryFigures, record: RecordFigures | undefined): Entry {
+  const known = { ...figures, end: stop_reason, state: "recorded", phases: null, verdict: null, why_null: null };
   if (record === undefined) return known;
-  const { state, end, begun, seconds } = record;
-  return { ...known, harness: figures.harness ?? record.harness, state, end, begun, seconds };
+  const { state, end, begun, seconds, phases, verdict, why_null } = record;
+  const harness = { harness: figures.harness ?? record.harness, harness_version: figures.harness_version ?? record.harness_version };
+  return { ...known, ...harness, state, end, begun, seconds, phases, verdict, why_null };
 }
 
-function ofRecord(figures: RecordFigures): Entry {
-  const none = { member: null, turns: null, sampled_tokens: null, trainable_tokens: null, temperature: null };
-  return { ...none, policies: [], labels: {}, ...figures };
+function ofRecord({ has_summary: _, ...figures }: RecordFigures): Entry {
+  const none = { member: null, turns: null, sampled_tokens: null, trainable_tokens: null, temperature: null, largest_prompt: null };
+  return { ...none, policies: [], labels: {}, agents: [], excluded: {}, matches: {}, causes: {}, ...figures };
 }
 
 /** One entry for each rollout: its last attempt, with the sessions of a team as one; a session of no rollout is one by itself. */
@@ -81,5 +93,18 @@ export function asOne(members: Entry[]): Entry {
     members.reduce<number | null>((total, one) => (one[name] === null ? total : (total ?? 0) + one[name]), null);
   const reward = members.find((one) => one.reward !== null)?.reward ?? null;
   const counts = { turns: sum("turns"), sampled_tokens: sum("sampled_tokens"), trainable_tokens: sum("trainable_tokens") };
-  return { ...first, member: null, reward, ...counts };
+  const largest = members.flatMap(({ largest_prompt }) => largest_prompt ?? []);
+  const maps = {
+    excluded: sumOfMaps(members.map(({ excluded }) => excluded)),
+    matches: sumOfMaps(members.map(({ matches }) => matches)),
+    causes: sumOfMaps(members.map(({ causes }) => causes)),
+  };
+  const agents = [...new Set(members.flatMap((one) => one.agents))];
+  return { ...first, member: null, reward, ...counts, ...maps, agents, largest_prompt: largest.length === 0 ? null : Math.max(...largest) };
+}
+
+export function sumOfMaps(maps: readonly Record<string, number>[]): Record<string, number> {
+  const sum = new Map<string, number>();
+  for (const map of maps) for (const [name, count] of Object.entries(map)) sum.set(name, (sum.get(name) ?? 0) + count);
+  return Object.fromEntries(sum);
 }
