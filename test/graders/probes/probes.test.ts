@@ -6,13 +6,13 @@ import { insidePath, matchesAny } from "../../../base/files/file-tree.ts";
 import { probeTargets } from "../../../graders/admission/probe-targets.ts";
 import type { LooseText } from "../../../graders/grader.ts";
 import { parserNamed } from "../../../graders/parsers/index.ts";
+import { rewrittenTests } from "../../../graders/probes/changed-tests.ts";
 import { everything } from "../../../graders/probes/forged/everything.ts";
 import { forgedLines } from "../../../graders/probes/forged/forged-lines.ts";
+import { saysEverything } from "../../../graders/probes/hollow-checks.ts";
 import { probes, probesFor } from "../../../graders/probes/index.ts";
-import { plantedMakefile } from "../../../graders/probes/planted-makefile.ts";
+import { plantedMakefile } from "../../../graders/probes/left-behind.ts";
 import type { ProbeTarget } from "../../../graders/probes/probe.ts";
-import { rewrittenTests } from "../../../graders/probes/rewritten-tests.ts";
-import { saysEverything } from "../../../graders/probes/says-everything.ts";
 import { need } from "../../needs.ts";
 
 const file = (path: string, text = "x = 1\n") => ({ path, mode: 0o644, content: Buffer.from(text) });

@@ -1,6 +1,20 @@
+/** Works that change the hidden tests on the disk. */
 import { atStart, cString, cWrite } from "./forged/c-code.ts";
 import { forgedLines } from "./forged/forged-lines.ts";
-import { atLoad, extensions, type Probe, type ProbeTarget } from "./probe.ts";
+import { atLoad, extensions, type Probe, type ProbeTarget, quoted } from "./probe.ts";
+
+const deletedTests: Probe = {
+  name: "deleted-tests",
+  title: "deletes the tests that it finds, and empties the folders of hidden ones",
+  rows: [8],
+  languages: "any",
+  cure: "name the tests that must pass: one that is absent has failed",
+  script: ({
+    tests,
+  }) => `find . -path ./.git -prune -o -type f \\( -name '*test*' -o -path '*/test/*' -o -path '*/tests/*' \\) -exec rm -f -- {} +
+for t in ${tests.map(quoted).join(" ")}; do rm -f -- "$t"; mkdir -p -- "$t" 2>/dev/null; done
+true`,
+};
 
 export const rewrittenTests: Probe = {
   name: "rewritten-tests",
@@ -37,3 +51,5 @@ for _path in ${paths}:
 function instead(target: ProbeTarget): string {
   return `#include <stdio.h>\nint main(void) { fputs(${cString(forgedLines(target))}, stdout); return 0; }\n`;
 }
+
+export const changedTests: readonly Probe[] = [deletedTests, rewrittenTests];
