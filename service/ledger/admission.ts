@@ -5,6 +5,7 @@
  * overtaken by all others: while the oldest of them is within the bound, no more are begun than may be trained before it.
  * Nothing of this is one process's own: steps, counts and cursors are the ledger's.
  */
+import type { DatabaseRow } from "./database-row.ts";
 import type { ResultRow, SetSpec } from "./records.ts";
 
 export type TrainerPace = {
@@ -15,6 +16,21 @@ export type TrainerPace = {
   /** The lowest step at which a group was begun that is not whole, of those that are within the bound; null: there is none. */
   oldest: number | null;
 };
+
+/** `isAnyWhole`: of its groups. `oldest`: as a database says it. */
+export function paceOf(
+  set: DatabaseRow,
+  step: number | null,
+  { isAnyWhole, oldest }: { isAnyWhole: boolean; oldest: DatabaseRow[string] | undefined },
+): TrainerPace {
+  const said = { step: set.since_step == null ? null : Number(set.since_step), groups: Number(set.since_groups) };
+  return { step, since: paceBegins(step ?? 0, said, isAnyWhole), oldest: oldest == null ? null : Number(oldest) };
+}
+
+/** The lowest step at which a group that is not whole may have been begun to be within the set's bound. */
+export function lowestStep({ max_version_lag }: Pick<SetSpec, "max_version_lag">, step: number | null): number {
+  return (step ?? 0) - (max_version_lag ?? 0);
+}
 
 /** Since the set's beginning; null: it has no bound. Without a step nothing can be held against the bound, so none is begun. */
 export function groupsAllowed(

@@ -43,6 +43,14 @@ export const ControlState = z.strictObject({
 });
 export type ControlState = z.infer<typeof ControlState>;
 
+/** What is to be so after one more order. */
+export type ControlChange = (state: ControlState, order: number) => Omit<ControlState, "order">;
+
+export function nextControl(before: ControlState, change: ControlChange): ControlState {
+  const order = before.order + 1;
+  return ControlState.parse({ ...change(before, order), order });
+}
+
 /** By the last name, where there is one the last of the policy's engines; null: no weights have a name. */
 export function policyInForce({ policies }: ControlState): Policy | null {
   const [newest] = policies.toSorted(

@@ -3,8 +3,9 @@
  * together, and groups go in the order in which they became whole, so that one cursor of each kind says what is no longer served.
  * Nothing of this is one process's own: cursors and ages are the ledger's.
  */
-import { type CursorKind, fromCursor, kindOfCursor } from "./cursor.ts";
+import { type CursorKind, fromCursor, kindOfCursor, toCursor } from "./cursor.ts";
 import type { SetSpec } from "./records.ts";
+import { refusals } from "./refusals.ts";
 
 /** A place in an order, in as many numbers as the driver's order has. */
 type OrderPlace = readonly number[];
@@ -60,12 +61,39 @@ export function expiredOf(
   return stays === -1 ? [...groups] : groups.slice(0, stays);
 }
 
-export function isBefore(one: OrderPlace, other: OrderPlace): boolean {
+function isBefore(one: OrderPlace, other: OrderPlace): boolean {
   const at = one.findIndex((number, index) => number !== other[index]);
   return at !== -1 && (one[at] ?? 0) < (other[at] ?? 0);
 }
 
+/** The last places that are no longer served, of both orders; a place of an order in which nothing is expired is 0. */
+export type ExpiredPlaces = Record<CursorKind, OrderPlace>;
+
+/** `floor`, and the groups behind it. */
+export function expiredUpTo(floor: ExpiredPlaces, groups: readonly OldGroup[]): ExpiredPlaces {
+  return {
+    rows: lastPlace(
+      groups.map(({ last }) => last),
+      floor.rows,
+    ),
+    groups: lastPlace(
+      groups.map(({ whole }) => whole),
+      floor.groups,
+    ),
+  };
+}
+
+/** Throws `not_found`, with 410 where what comes behind the place is expired. */
+export function assertServed(
+  set: string,
+  kind: CursorKind,
+  places: { place: OrderPlace; floor: ExpiredPlaces; gaps?: Gaps | undefined },
+): void {
+  const { place, floor, gaps = "refuse" } = places;
+  if (gaps === "refuse" && isBefore(place, floor[kind])) throw refusals.isExpired(set, toCursor(kind, set, ...floor[kind]));
+}
+
 /** The last of them in their order, and of `floor`. */
-export function lastPlace(places: readonly OrderPlace[], floor: OrderPlace): OrderPlace {
+function lastPlace(places: readonly OrderPlace[], floor: OrderPlace): OrderPlace {
   return places.reduce((last, place) => (isBefore(last, place) ? place : last), floor);
 }

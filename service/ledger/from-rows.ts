@@ -2,12 +2,14 @@
 import { readJson } from "../../base/schema/read-json.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { HeardNode, NodeReport } from "./control-state.ts";
+import { toCursor } from "./cursor.ts";
 import type { DatabaseRow } from "./database-row.ts";
 import type { EnginePlaces, NodePlaces } from "./engine-places.ts";
-import type { Superseded } from "./expiry.ts";
+import type { ExpiredPlaces, Removal, Superseded } from "./expiry.ts";
 import type { Claim, NodeState, SetState, WholeGroup } from "./ledger.ts";
 import type { EarlierAttempt, ResultRow, SetSpec } from "./records.ts";
-import { groupId } from "./result-row.ts";
+import { type EndedRollout, groupId } from "./result-row.ts";
+import type { KnownGroups } from "./submission.ts";
 
 export function specOf({ spec }: DatabaseRow): SetSpec {
   return readJson(String(spec)) as SetSpec;
@@ -28,6 +30,31 @@ export function toClaim(row: DatabaseRow): Claim {
     task_hash: String(row.task_hash),
     failures: Number(row.failures),
   };
+}
+
+/** The row of a rollout, joined with its group and its set. */
+export function toEndedRollout(row: DatabaseRow): EndedRollout {
+  return {
+    id: String(row.id),
+    set_id: String(row.set_id),
+    group_key: String(row.group_key),
+    sample_index: Number(row.sample_index),
+    attempt: Number(row.attempt),
+    earlier: earlierOf(row),
+    number: Number(row.number),
+    size: Number(row.size),
+    task_id: String(row.task_id),
+    task_hash: String(row.task_hash),
+    spec: specOf(row),
+  };
+}
+
+export function toKnownGroups(rows: readonly DatabaseRow[]): KnownGroups {
+  return new Map(rows.map(({ key, number, task_hash }) => [String(key), { number: Number(number), hash: String(task_hash) }]));
+}
+
+export function toRemoval({ set_id, rollout_id }: DatabaseRow): Removal {
+  return { set_id: String(set_id), rollout_id: String(rollout_id) };
 }
 
 export function earlierOf({ earlier }: DatabaseRow): EarlierAttempt[] {
@@ -69,6 +96,22 @@ function enginesOf(engines: DatabaseRow[string] | undefined): EnginePlaces[] {
 
 export function toHeardNode({ name, report }: DatabaseRow): HeardNode {
   return { node: String(name), report: report === null ? null : (readJson(String(report)) as NodeReport) };
+}
+
+/** For a set with a bound. `held`: groups that wait. */
+export function toAdmission(
+  set: DatabaseRow,
+  { step, allowed, held }: { step: number | null; allowed: number; held: DatabaseRow | undefined },
+): SetState["admission"] {
+  return { policy_step: step, groups_begun: Number(set.admitted), groups_allowed: allowed, groups_held: Number(held?.n) };
+}
+
+/** null: nothing is expired. */
+export function toExpired(set: DatabaseRow, floor: ExpiredPlaces): SetState["expired"] {
+  if (floor.groups[0] === 0) return null;
+  const id = String(set.id);
+  const cursors = { rows: toCursor("rows", id, ...floor.rows), groups: toCursor("groups", id, ...floor.groups) };
+  return { groups: Number(set.expired_groups), rollouts: Number(set.expired_rollouts), cursors };
 }
 
 export type SetRows = {

@@ -11,7 +11,7 @@
 import { mostKills } from "../../base/host/deaths/judge-deaths.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Waitable } from "./changes.ts";
-import type { ControlState, HeardNode, NodeReport } from "./control-state.ts";
+import type { ControlChange, ControlState, HeardNode, NodeReport } from "./control-state.ts";
 import type { EnginePlaces, EngineUse } from "./engine-places.ts";
 import type { Gaps, Removal, Superseded } from "./expiry.ts";
 import type { AttemptResult, GroupPart, ResultRow, SetSpec } from "./records.ts";
@@ -140,7 +140,7 @@ export interface Ledger extends AsyncDisposable {
   readonly answered: Waitable;
   control(signal?: AbortSignal): Promise<ControlState>;
   /** One order at a time; `order` is its number. What `change` throws is thrown, and nothing is changed. */
-  order(change: (state: ControlState, order: number) => Omit<ControlState, "order">): Promise<ControlState>;
+  order(change: ControlChange): Promise<ControlState>;
   /** What this node has carried out. It is not heard where it has lost its lease. */
   report(lease: Lease, report: NodeReport): Promise<void>;
   /** All nodes that were not found dead. */

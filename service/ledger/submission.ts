@@ -12,6 +12,9 @@ export type AskedRollout = { id: string; key: string; place: number };
 /** `number`: its place in the set. */
 export type NumberedGroup = AskedGroup & { number: number };
 
+/** By their keys. */
+export type KnownGroups = ReadonlyMap<string, { number: number; hash: string }>;
+
 /** Before the transaction: to write and hash the tasks of many takes longer than a turn of the event loop. */
 export async function askedGroups(parts: readonly GroupPart[]): Promise<AskedGroup[]> {
   const turns = new Turns();
@@ -33,7 +36,7 @@ export async function askedGroups(parts: readonly GroupPart[]): Promise<AskedGro
 export function planSubmission(
   { id, spec, count }: { id: string; spec: SetSpec; count: number },
   asked: readonly AskedGroup[],
-  known: ReadonlyMap<string, { number: number; hash: string }>,
+  known: KnownGroups,
 ): { fresh: NumberedGroup[]; rollouts: AskedRollout[] } {
   const all = new Map(known);
   const fresh: NumberedGroup[] = [];

@@ -1,7 +1,7 @@
 /** Groups of sets with a bound on staleness, as they may be begun. Each function runs inside a transaction. */
-import { groupsAllowed, paceBegins, type TrainerPace } from "../admission.ts";
+import { groupsAllowed, lowestStep, paceOf, type TrainerPace } from "../admission.ts";
 import type { DatabaseRow } from "../database-row.ts";
-import { specOf } from "../from-rows.ts";
+import { specOf, toAdmission } from "../from-rows.ts";
 import { placesOf } from "../group-tools.ts";
 import type { SetState } from "../ledger.ts";
 import { stepOf } from "./facts.ts";
@@ -32,7 +32,7 @@ export async function admit(db: Transaction, id: string): Promise<number> {
   const set = await setOf(db, id);
   if ((await db.get("SELECT 1 FROM endings WHERE set_id = $1 AND group_key IS NULL", id)) !== undefined) return 0;
   const spec = specOf(set);
-  const pace = await paceOf(db, set, await stepOf(db));
+  const pace = await trainerPace(db, set, await stepOf(db));
   const free = (groupsAllowed(spec, pace) ?? 0) - Number(set.admitted);
   if (free <= 0) return 0;
   const groups = await db.all(
@@ -79,29 +79,26 @@ export async function countCancelled(db: Transaction, id: string, keys: readonly
   await db.run("UPDATE sets SET admitted = admitted + $2, since_step = coalesce(since_step, $3) WHERE id = $1", id, ended, step);
 }
 
-async function paceOf(db: Transaction, set: DatabaseRow, step: number | null): Promise<TrainerPace> {
-  const { max_version_lag } = specOf(set);
+async function trainerPace(db: Transaction, set: DatabaseRow, step: number | null): Promise<TrainerPace> {
   const found = await db.get(
     `SELECT EXISTS (SELECT FROM groups WHERE set_id = $1 AND whole_xid IS NOT NULL) AS is_any_whole,
        (SELECT min(step) FROM groups WHERE set_id = $1 AND whole_xid IS NULL AND step >= $2) AS oldest`,
     String(set.id),
-    (step ?? 0) - (max_version_lag ?? 0),
+    lowestStep(specOf(set), step),
   );
-  const said = { step: set.since_step === null ? null : Number(set.since_step), groups: Number(set.since_groups) };
-  const since = paceBegins(step ?? 0, said, found?.is_any_whole === true);
-  return { step, since, oldest: found?.oldest == null ? null : Number(found.oldest) };
+  return paceOf(set, step, { isAnyWhole: found?.is_any_whole === true, oldest: found?.oldest });
 }
 
 /** null: the set has no bound. */
 export async function admissionOf(db: Transaction, set: DatabaseRow): Promise<SetState["admission"]> {
   if (specOf(set).max_version_lag === null) return null;
   const step = await stepOf(db);
-  const allowed = groupsAllowed(specOf(set), await paceOf(db, set, step)) ?? 0;
+  const allowed = groupsAllowed(specOf(set), await trainerPace(db, set, step)) ?? 0;
   const held = await db.get(
     "SELECT count(*) AS n FROM groups WHERE set_id = $1 AND whole_xid IS NULL AND NOT is_admitted AND finished < submitted",
     String(set.id),
   );
-  return { policy_step: step, groups_begun: Number(set.admitted), groups_allowed: allowed, groups_held: Number(held?.n) };
+  return toAdmission(set, { step, allowed, held });
 }
 
 /** A set of which the trainer has said nothing counts from the lowest step since its first group. */

@@ -1,9 +1,7 @@
 /** Results that expire, and what of them is still to be removed. */
-import { toCursor } from "../cursor.ts";
 import type { DatabaseRow } from "../database-row.ts";
-import { expiredOf, expiryOf, groupsAtOnce, lastPlace, type OldGroup, type Removal } from "../expiry.ts";
-import { specOf } from "../from-rows.ts";
-import type { SetState } from "../ledger.ts";
+import { type ExpiredPlaces, expiredOf, expiredUpTo, expiryOf, groupsAtOnce, type OldGroup, type Removal } from "../expiry.ts";
+import { specOf, toRemoval } from "../from-rows.ts";
 import { countOn } from "./counts.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
@@ -40,20 +38,12 @@ export async function expireOf(db: Transaction, id: string, byDefault: number | 
 
 /** From now on no reader gets them. */
 async function begin(db: Transaction, set: DatabaseRow, groups: readonly OldGroup[]): Promise<void> {
-  const floor = expiredPlaces(set);
-  const row = lastPlace(
-    groups.map(({ last }) => last),
-    floor.rows,
-  );
-  const whole = lastPlace(
-    groups.map((group) => group.whole),
-    floor.groups,
-  );
+  const { rows, groups: whole } = expiredUpTo(expiredPlaces(set), groups);
   await db.run(
     `UPDATE sets SET expired_xid = $2, expired_seq = $3, expired_whole_xid = $4, expired_whole_seq = $5, expired_groups = expired_groups + $6
      WHERE id = $1`,
     String(set.id),
-    ...row,
+    ...rows,
     ...whole,
     groups.length,
   );
@@ -117,27 +107,16 @@ async function takeAway(db: Transaction, set: string, most: number): Promise<num
   return groups.length;
 }
 
-/** The places of the last row and of the last group that are expired, as the set's row has them. Zeros stand before the first. */
-export function expiredPlaces(set: DatabaseRow): { rows: number[]; groups: number[] } {
+/** Up to which nothing is served any more. */
+export function expiredPlaces(set: DatabaseRow): ExpiredPlaces {
   return {
     rows: [Number(set.expired_xid), Number(set.expired_seq)],
     groups: [Number(set.expired_whole_xid), Number(set.expired_whole_seq)],
   };
 }
 
-export function expiredState(set: DatabaseRow): SetState["expired"] {
-  const [id, { rows, groups }] = [String(set.id), expiredPlaces(set)];
-  if (groups[0] === 0) return null;
-  return {
-    groups: Number(set.expired_groups),
-    rollouts: Number(set.expired_rollouts),
-    cursors: { rows: toCursor("rows", id, ...rows), groups: toCursor("groups", id, ...groups) },
-  };
-}
-
 export async function removals(db: Transaction, limit: number): Promise<Removal[]> {
-  const rows = await db.all("SELECT set_id, rollout_id FROM removals ORDER BY rollout_id LIMIT $1", limit);
-  return rows.map(({ set_id, rollout_id }) => ({ set_id: String(set_id), rollout_id: String(rollout_id) }));
+  return (await db.all("SELECT set_id, rollout_id FROM removals ORDER BY rollout_id LIMIT $1", limit)).map(toRemoval);
 }
 
 export async function removed(db: Transaction, all: readonly Removal[]): Promise<void> {

@@ -6,7 +6,7 @@
  * the same rows, and a queue beside them would hold each state twice.
  */
 import { Changes } from "../changes.ts";
-import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
+import { type ControlChange, NodeReport, nextControl, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal, Superseded } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
@@ -349,14 +349,13 @@ export class PostgresLedger implements Ledger {
     return this.#db.statements(controlOf, signal);
   }
 
-  async order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
+  async order(change: ControlChange) {
     const made = await this.#telling("ordered", async (db) => {
       await lock(db, "control");
       // A claim notes the step that a group is begun at: one that is under way is over before there is another step.
       await lock(db, "claim");
       const before = await controlOf(db);
-      const order = before.order + 1;
-      const state = ControlState.parse({ ...change(before, order), order });
+      const state = nextControl(before, change);
       await saveControl(db, state);
       await noteStep(db, stepInForce(state));
       const paused = pausedMs(before, state, Date.now());

@@ -1,7 +1,7 @@
 /** Results in their order, from a cursor on. What is committed behind a transaction that still runs is to come. */
-import { type CursorKind, fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
+import { fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
 import type { DatabaseRow } from "../database-row.ts";
-import { type Gaps, isBefore } from "../expiry.ts";
+import { assertServed, type Gaps } from "../expiry.ts";
 import { specOf, toResult, toWholeGroup } from "../from-rows.ts";
 import { placesOf } from "../group-tools.ts";
 import type { KeptPlace, WholeGroup } from "../ledger.ts";
@@ -39,19 +39,8 @@ export async function results(db: Transaction, set: string, { after, limit, gaps
     ...place,
     limit,
   );
-  if (rows.length === 0 || rows[0]?.is_gap === true) await assertServed(db, set, "rows", { place, gaps });
+  if (rows.length === 0 || rows[0]?.is_gap === true) assertServed(set, "rows", { place, floor: expiredPlaces(await setOf(db, set)), gaps });
   return rows.map((found) => ({ cursor: toCursor("rows", set, Number(found.xid), Number(found.seq)), row: toResult(found) }));
-}
-
-/** Throws `not_found`, with 410 where what comes behind the place is expired. */
-async function assertServed(
-  db: Transaction,
-  set: string,
-  kind: CursorKind,
-  { place, gaps = "refuse" }: { place: readonly number[]; gaps?: Gaps | undefined },
-): Promise<void> {
-  const floor = expiredPlaces(await setOf(db, set))[kind];
-  if (gaps === "refuse" && isBefore(place, floor)) throw refusals.isExpired(set, toCursor(kind, set, ...floor));
 }
 
 export async function resultOf(db: Transaction, set: string, rollout: string): Promise<ResultRow | null> {
@@ -78,7 +67,7 @@ export async function wholeGroups(db: Transaction, set: string, { after, limit, 
   );
   const rows = groups.length === 0 ? new Map<string, ResultRow[]>() : await rowsOfGroups(db, set, groups);
   // Asked last: what expired meanwhile has no rows any more.
-  await assertServed(db, set, "groups", { place, gaps });
+  assertServed(set, "groups", { place, floor: expiredPlaces(await setOf(db, set)), gaps });
   return groups.flatMap((group) => {
     const cursor = toCursor("groups", set, Number(group.whole_xid), Number(group.whole_seq));
     const found = rows.get(String(group.key));
@@ -98,18 +87,18 @@ async function rowsOfGroups(db: Transaction, set: string, groups: DatabaseRow[])
   return byKey;
 }
 
-/** Inside a transaction. `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
 export async function forget(db: Transaction, consumer: string, set: string): Promise<boolean> {
   await setOf(db, set);
   return (await db.run("DELETE FROM consumers WHERE name = $1 AND set_id = $2", consumer, set)) > 0;
 }
 
+/** Inside a transaction. `step`: to which the trainer has come with what is behind the cursor. Throws `request_invalid` for a cursor of another set. */
 export async function keep(db: Transaction, consumer: string, set: string, { cursor, step }: KeptPlace): Promise<void> {
   await lock(db, set);
   const known = await setOf(db, set);
   const kind = kindOfCursor(cursor);
   const place = fromCursor(kind, set, cursor, 2);
-  await assertServed(db, set, kind, { place });
+  assertServed(set, kind, { place, floor: expiredPlaces(known) });
   await db.run(
     "INSERT INTO consumers (name, set_id, cursor) VALUES ($1, $2, $3) ON CONFLICT (set_id, name) DO UPDATE SET cursor = excluded.cursor",
     consumer,

@@ -1,7 +1,7 @@
 /** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
 import { newId } from "../../../base/schema/ids.ts";
 import type { DatabaseRow } from "../database-row.ts";
-import { specOf, toSetState } from "../from-rows.ts";
+import { specOf, toExpired, toSetState } from "../from-rows.ts";
 import type { CancelOrder, SetState } from "../ledger.ts";
 import { assertSpecsFit, type SetName } from "../namespaces.ts";
 import { pinnedSpec } from "../pinned-spec.ts";
@@ -13,7 +13,7 @@ import { agesOf, countsOf, openInSql } from "./counts.ts";
 import { endRollouts } from "./ends/end-rollouts.ts";
 import { orderEnding } from "./ends/endings.ts";
 import { whole } from "./ends/whole.ts";
-import { expiredState } from "./expire-results.ts";
+import { expiredPlaces } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
 import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
@@ -70,7 +70,7 @@ export async function stateOf(db: Transaction, id: string): Promise<SetState> {
     isCancelling: (await db.get("SELECT 1 FROM endings WHERE set_id = $1 LIMIT 1", id)) !== undefined,
     admission: await admissionOf(db, set),
     results: listed("result", "state"),
-    expired: expiredState(set),
+    expired: toExpired(set, expiredPlaces(set)),
     open: listed("rollout", "state"),
     ages: { queued: ages?.queued ?? null, running: ages?.running ?? null },
     groups: { n: counts.get("group")?.get("all") ?? 0, whole: counts.get("group")?.get("whole") ?? 0 },

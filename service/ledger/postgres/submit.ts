@@ -1,11 +1,11 @@
 /** Groups and rollouts that a trainer asks for: a statement for all of a kind, because a data set has thousands. */
 import type { DatabaseRow } from "../database-row.ts";
-import { specOf } from "../from-rows.ts";
+import { specOf, toKnownGroups } from "../from-rows.ts";
 import { groupToolsOf, laterFrom, placesOf, sizeOf } from "../group-tools.ts";
 import type { Submitted } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { type AskedGroup, type AskedRollout, type NumberedGroup, planSubmission } from "../submission.ts";
+import { type AskedGroup, type AskedRollout, type KnownGroups, type NumberedGroup, planSubmission } from "../submission.ts";
 import { endJoinedLate } from "./ends/stop-groups.ts";
 import { expiredPlaces } from "./expire-results.ts";
 import { joinTheLine } from "./join-the-line.ts";
@@ -31,9 +31,8 @@ export async function submit(db: Transaction, id: string, asked: readonly AskedG
   return { groups: asked.length, rollouts: added.rollouts, rollout_ids: rollouts.map((one) => one.id) };
 }
 
-async function knownGroups(db: Transaction, id: string, keys: readonly string[]): Promise<Map<string, { number: number; hash: string }>> {
-  const rows = await db.all("SELECT key, number, task_hash FROM groups WHERE set_id = $1 AND key = ANY ($2)", id, keys);
-  return new Map(rows.map(({ key, number, task_hash }) => [String(key), { number: Number(number), hash: String(task_hash) }]));
+async function knownGroups(db: Transaction, id: string, keys: readonly string[]): Promise<KnownGroups> {
+  return toKnownGroups(await db.all("SELECT key, number, task_hash FROM groups WHERE set_id = $1 AND key = ANY ($2)", id, keys));
 }
 
 async function addGroups(db: Transaction, set: string, fresh: readonly NumberedGroup[], spec: SetSpec): Promise<void> {

@@ -1,6 +1,6 @@
 /** Groups of sets with a bound on staleness, as they may be begun. Each function runs inside a transaction. */
-import { groupsAllowed, paceBegins, type TrainerPace } from "../admission.ts";
-import { specOf } from "../from-rows.ts";
+import { groupsAllowed, lowestStep, paceOf, type TrainerPace } from "../admission.ts";
+import { specOf, toAdmission } from "../from-rows.ts";
 import { placesOf } from "../group-tools.ts";
 import type { SetState } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
@@ -23,7 +23,7 @@ export function admit(db: Database, now: number): void {
 function admitOf(db: Database, set: TableRow, now: number): void {
   const id = String(set.id);
   const spec = specOf(set);
-  const pace = paceOf(db, set, stepOf(db));
+  const pace = trainerPace(db, set, stepOf(db));
   const free = (groupsAllowed(spec, pace) ?? 0) - Number(set.admitted);
   if (free <= 0) return;
   const groups = db.all(
@@ -55,29 +55,25 @@ export function countCancelled(db: Database, id: string, keys: readonly string[]
   );
 }
 
-function paceOf(db: Database, set: TableRow, step: number | null): TrainerPace {
+function trainerPace(db: Database, set: TableRow, step: number | null): TrainerPace {
   const id = String(set.id);
-  const { max_version_lag } = specOf(set);
-  const isAnyWhole = db.get("SELECT 1 FROM groups WHERE set_id = ? AND whole IS NOT NULL LIMIT 1", id) !== undefined;
-  const said = { step: set.since_step === null ? null : Number(set.since_step), groups: Number(set.since_groups) };
-  const oldest = db.get(
-    "SELECT min(step) AS step FROM groups WHERE set_id = ? AND whole IS NULL AND step >= ?",
-    id,
-    (step ?? 0) - (max_version_lag ?? 0),
-  )?.step;
-  return { step, since: paceBegins(step ?? 0, said, isAnyWhole), oldest: oldest == null ? null : Number(oldest) };
+  const lowest = lowestStep(specOf(set), step);
+  return paceOf(set, step, {
+    isAnyWhole: db.get("SELECT 1 FROM groups WHERE set_id = ? AND whole IS NOT NULL LIMIT 1", id) !== undefined,
+    oldest: db.get("SELECT min(step) AS step FROM groups WHERE set_id = ? AND whole IS NULL AND step >= ?", id, lowest)?.step,
+  });
 }
 
 /** null: the set has no bound. */
 export function admissionOf(db: Database, set: TableRow): SetState["admission"] {
   const step = stepOf(db);
-  const allowed = groupsAllowed(specOf(set), paceOf(db, set, step));
+  const allowed = groupsAllowed(specOf(set), trainerPace(db, set, step));
   if (allowed === null) return null;
   const held = db.get(
     "SELECT count(*) AS n FROM groups WHERE set_id = ? AND whole IS NULL AND is_admitted = 0 AND finished < submitted",
     String(set.id),
   );
-  return { policy_step: step, groups_begun: Number(set.admitted), groups_allowed: allowed, groups_held: Number(held?.n) };
+  return toAdmission(set, { step, allowed, held });
 }
 
 /** The first claim of a group says at which step it was begun, and starts the clock of a cut that waits for no result. */

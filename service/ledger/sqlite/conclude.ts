@@ -1,5 +1,5 @@
 /** A rollout is over: its one row, and with it its group's count. Inside the caller's transaction. */
-import { earlierOf, specOf, toResult } from "../from-rows.ts";
+import { toEndedRollout, toResult } from "../from-rows.ts";
 import { cutByClock, enoughStand, moreOf, notAllocated, stands } from "../group-tools.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
 import { type EndedRollout, toResultRow } from "../result-row.ts";
@@ -12,33 +12,21 @@ import { setOf } from "./set-row.ts";
 import { markWhole } from "./whole-groups.ts";
 
 export function conclude(db: Database, rollout: TableRow, state: ResultRow["state"], result: AttemptResult, now: number): void {
-  const [id, set, key, index] = [String(rollout.id), String(rollout.set_id), String(rollout.group_key), Number(rollout.sample_index)];
+  const [set, key] = [String(rollout.set_id), String(rollout.group_key)];
   const group = db.get(
     "SELECT groups.*, spec FROM groups JOIN sets ON sets.id = set_id WHERE set_id = ? AND groups.key = ?",
     set,
     key,
   ) as TableRow;
-  const ended = {
-    id,
-    set_id: set,
-    group_key: key,
-    sample_index: index,
-    attempt: Number(rollout.attempt),
-    earlier: earlierOf(rollout),
-    number: Number(group.number),
-    size: Number(group.size),
-    task_id: String(group.task_id),
-    task_hash: String(group.task_hash),
-    spec: specOf(group),
-  };
-  db.run("UPDATE rollouts SET state = 'done', node = NULL, since = ? WHERE id = ?", now, id);
+  const ended = toEndedRollout({ ...group, ...rollout });
+  db.run("UPDATE rollouts SET state = 'done', node = NULL, since = ? WHERE id = ?", now, ended.id);
   db.run(
     "INSERT INTO results (seq, set_id, rollout_id, group_key, sample_index, state, code, row) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     nextPlace(db),
     set,
-    id,
+    ended.id,
     key,
-    index,
+    ended.sample_index,
     state,
     result.error?.code ?? null,
     JSON.stringify(toResultRow(ended, state, result, { now, step: stepOf(db) })),

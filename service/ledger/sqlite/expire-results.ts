@@ -1,8 +1,6 @@
 /** Results that expire, and what of them is still to be removed. Each function runs inside a transaction. */
-import { toCursor } from "../cursor.ts";
-import { expiredOf, expiryOf, groupsAtOnce, lastPlace, type OldGroup, type Removal } from "../expiry.ts";
-import { specOf } from "../from-rows.ts";
-import type { SetState } from "../ledger.ts";
+import { type ExpiredPlaces, expiredOf, expiredUpTo, expiryOf, groupsAtOnce, type OldGroup, type Removal } from "../expiry.ts";
+import { specOf, toRemoval } from "../from-rows.ts";
 import type { Database, TableRow } from "./database.ts";
 
 /** Returns how many groups it began with, or 1 where it went on; 0: there are no more by now. `most`: rows that go. */
@@ -27,15 +25,10 @@ function begin(db: Database, set: TableRow, byDefault: number | null, now: numbe
   // In most sets nothing is expired, and the first group tells it: to read a hundred of each would hold this process up for seconds.
   if (expired(1).length === 0) return 0;
   const groups = expired(groupsAtOnce);
-  const floor = { row: [Number(set.expired_row)], whole: [Number(set.expired_whole)] };
-  const [row = 0] = lastPlace(
-    groups.map(({ last }) => last),
-    floor.row,
-  );
-  const [whole = 0] = lastPlace(
-    groups.map((group) => group.whole),
-    floor.whole,
-  );
+  const {
+    rows: [row = 0],
+    groups: [whole = 0],
+  } = expiredUpTo(expiredPlaces(set), groups);
   db.run(
     "UPDATE sets SET expired_row = ?, expired_whole = ?, expired_groups = expired_groups + ? WHERE id = ?",
     row,
@@ -86,19 +79,13 @@ function takeAway(db: Database, most: number): boolean {
   return groups.length > 0;
 }
 
-export function expiredState(set: TableRow): SetState["expired"] {
-  const [id, row, whole] = [String(set.id), Number(set.expired_row), Number(set.expired_whole)];
-  if (whole === 0) return null;
-  return {
-    groups: Number(set.expired_groups),
-    rollouts: Number(set.expired_rollouts),
-    cursors: { rows: toCursor("rows", id, row), groups: toCursor("groups", id, whole) },
-  };
+/** Up to which nothing is served any more. */
+export function expiredPlaces(set: TableRow): ExpiredPlaces {
+  return { rows: [Number(set.expired_row)], groups: [Number(set.expired_whole)] };
 }
 
 export function removals(db: Database, limit: number): Removal[] {
-  const rows = db.all("SELECT set_id, rollout_id FROM removals ORDER BY rollout_id LIMIT ?", limit);
-  return rows.map(({ set_id, rollout_id }) => ({ set_id: String(set_id), rollout_id: String(rollout_id) }));
+  return db.all("SELECT set_id, rollout_id FROM removals ORDER BY rollout_id LIMIT ?", limit).map(toRemoval);
 }
 
 export function removed(db: Database, all: readonly Removal[]): void {

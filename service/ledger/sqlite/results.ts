@@ -1,12 +1,13 @@
 /** Results in their order, from a cursor on. */
 import { type CursorKind, fromCursor, kindOfCursor, toCursor } from "../cursor.ts";
-import type { Gaps } from "../expiry.ts";
+import { assertServed, type Gaps } from "../expiry.ts";
 import { specOf, toResult, toWholeGroup } from "../from-rows.ts";
 import { placesOf } from "../group-tools.ts";
 import type { KeptPlace, WholeGroup } from "../ledger.ts";
 import type { ResultRow } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import type { Database } from "./database.ts";
+import { expiredPlaces } from "./expire-results.ts";
 import { setOf } from "./set-row.ts";
 import { assertThere } from "./sets.ts";
 
@@ -17,18 +18,10 @@ export function results(
   limit: number,
   gaps: Gaps = "refuse",
 ): { cursor: string; row: ResultRow }[] {
-  const [place = 0] = fromCursor("rows", set, after);
-  assertServed(db, set, "rows", place, gaps);
-  const rows = db.all("SELECT seq, row AS entry FROM results WHERE set_id = ? AND seq > ? ORDER BY seq LIMIT ?", set, place, limit);
+  const place = fromCursor("rows", set, after);
+  assertServed(set, "rows", { place, floor: expiredPlaces(setOf(db, set)), gaps });
+  const rows = db.all("SELECT seq, row AS entry FROM results WHERE set_id = ? AND seq > ? ORDER BY seq LIMIT ?", set, ...place, limit);
   return rows.map((found) => ({ cursor: toCursor("rows", set, Number(found.seq)), row: toResult(found) }));
-}
-
-/** Throws `not_found`, with 410 where what comes behind the place is expired. Returns the place of the last one that is. */
-function assertServed(db: Database, set: string, kind: CursorKind, place: number, gaps: Gaps): number {
-  const { expired_row, expired_whole } = setOf(db, set);
-  const floor = Number(kind === "rows" ? expired_row : expired_whole);
-  if (place < floor && gaps === "refuse") throw refusals.isExpired(set, toCursor(kind, set, floor));
-  return floor;
 }
 
 export function resultOf(db: Database, set: string, rollout: string): ResultRow | null {
@@ -41,8 +34,10 @@ export function resultOf(db: Database, set: string, rollout: string): ResultRow 
 
 export function wholeGroups(db: Database, set: string, after: string | null, limit: number, gaps: Gaps = "refuse"): WholeGroup[] {
   const [place = 0] = fromCursor("groups", set, after);
-  const floor = assertServed(db, set, "groups", place, gaps);
-  const groups = db.all("SELECT * FROM groups WHERE set_id = ? AND whole > ? ORDER BY whole LIMIT ?", set, Math.max(place, floor), limit);
+  const floor = expiredPlaces(setOf(db, set));
+  assertServed(set, "groups", { place: [place], floor, gaps });
+  const from = Math.max(place, ...floor.groups);
+  const groups = db.all("SELECT * FROM groups WHERE set_id = ? AND whole > ? ORDER BY whole LIMIT ?", set, from, limit);
   return groups.map((group) => {
     const rows = db.all(
       "SELECT row AS entry FROM results WHERE set_id = ? AND group_key = ? ORDER BY sample_index",
@@ -57,7 +52,7 @@ export function wholeGroups(db: Database, set: string, after: string | null, lim
 export function keep(db: Database, consumer: string, set: string, { cursor, step }: KeptPlace): void {
   const kind = kindOfCursor(cursor);
   const [place = 0] = fromCursor(kind, set, cursor);
-  assertServed(db, set, kind, place, "refuse");
+  assertServed(set, kind, { place: [place], floor: expiredPlaces(setOf(db, set)) });
   db.run(
     "INSERT INTO consumers (name, set_id, cursor) VALUES (?, ?, ?) ON CONFLICT (set_id, name) DO UPDATE SET cursor = excluded.cursor",
     consumer,

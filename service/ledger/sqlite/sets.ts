@@ -1,6 +1,6 @@
 /** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
 import { newId } from "../../../base/schema/ids.ts";
-import { specOf, toSetState } from "../from-rows.ts";
+import { specOf, toExpired, toSetState } from "../from-rows.ts";
 import type { CancelOrder, SetState } from "../ledger.ts";
 import { assertSpecsFit, type SetName } from "../namespaces.ts";
 import { pinnedSpec } from "../pinned-spec.ts";
@@ -11,7 +11,7 @@ import { admissionOf, countCancelled } from "./admit.ts";
 import { conclude } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
 import { orderEnding } from "./endings.ts";
-import { expiredState } from "./expire-results.ts";
+import { expiredPlaces } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
 import { setOf } from "./set-row.ts";
 import { isUnsettled } from "./whole-groups.ts";
@@ -86,7 +86,7 @@ export function stateOf(db: Database, id: string, now: number): SetState {
     isCancelling: db.get("SELECT 1 FROM endings WHERE set_id = ? LIMIT 1", id) !== undefined,
     admission: admissionOf(db, set),
     results: listed("result", "state"),
-    expired: expiredState(set),
+    expired: toExpired(set, expiredPlaces(set)),
     open: listed("rollout", "state"),
     ages: { queued: ageIn("queued"), running: ageIn("running") },
     groups: { n: set.groups ?? 0, whole: set.whole_groups ?? 0 },

@@ -6,7 +6,7 @@ import { AlidadeError } from "../../../base/errors.ts";
 import { Turns } from "../../../base/host/turns.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import { Changes } from "../changes.ts";
-import { ControlState, NodeReport, pausedMs, stepInForce } from "../control-state.ts";
+import { type ControlChange, NodeReport, nextControl, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal, Superseded } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
@@ -278,12 +278,11 @@ export class SqliteLedger implements Ledger {
     return this.#read(() => controlOf(this.#db));
   }
 
-  async order(change: (state: ControlState, order: number) => Omit<ControlState, "order">) {
+  async order(change: ControlChange) {
     await this.#turns.take();
     const state = this.#db.transaction(() => {
       const before = controlOf(this.#db);
-      const order = before.order + 1;
-      const next = ControlState.parse({ ...change(before, order), order });
+      const next = nextControl(before, change);
       this.#db.run("UPDATE facts SET value = ? WHERE name = 'control'", JSON.stringify(next));
       noteStep(this.#db, stepInForce(next));
       this.#db.run("UPDATE groups SET cut_at = cut_at + ? WHERE whole IS NULL AND cut_at IS NOT NULL", pausedMs(before, next, this.#now()));

@@ -2,12 +2,12 @@
  * Groups and rollouts that a trainer asks for: a statement for all of a kind, because a data set has thousands. Inside a transaction.
  * SQLite takes what stands left of CROSS JOIN first; it would read all groups of the set.
  */
-import { specOf } from "../from-rows.ts";
+import { specOf, toKnownGroups } from "../from-rows.ts";
 import { groupToolsOf, joinedLate, laterFrom, placesOf, sizeOf } from "../group-tools.ts";
 import type { Submitted } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { type AskedGroup, type AskedRollout, type NumberedGroup, planSubmission } from "../submission.ts";
+import { type AskedGroup, type AskedRollout, type KnownGroups, type NumberedGroup, planSubmission } from "../submission.ts";
 import { stopGroup } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
 import { joinTheLine } from "./join-the-line.ts";
@@ -30,13 +30,13 @@ export function submit(db: Database, id: string, asked: readonly AskedGroup[], n
   return { groups: asked.length, rollouts: added, rollout_ids: rollouts.map((one) => one.id) };
 }
 
-function knownGroups(db: Database, id: string, asked: readonly AskedGroup[]): Map<string, { number: number; hash: string }> {
+function knownGroups(db: Database, id: string, asked: readonly AskedGroup[]): KnownGroups {
   const rows = db.all(
     "SELECT groups.key, number, task_hash FROM json_each(?) AS asked CROSS JOIN groups ON set_id = ? AND groups.key = asked.value",
     keysText(asked),
     id,
   );
-  return new Map(rows.map(({ key, number, task_hash }) => [String(key), { number: Number(number), hash: String(task_hash) }]));
+  return toKnownGroups(rows);
 }
 
 const keysText = (asked: readonly AskedGroup[]): string => JSON.stringify(asked.map(({ key }) => key));

@@ -1,6 +1,6 @@
 /** Rollouts are over: their rows, and with them the counts of their groups. */
 import type { DatabaseRow } from "../../database-row.ts";
-import { earlierOf, specOf, toResult } from "../../from-rows.ts";
+import { toEndedRollout, toResult } from "../../from-rows.ts";
 import { enoughStand, moreOf, notAllocated, stands } from "../../group-tools.ts";
 import type { AttemptResult, ResultRow, SetSpec } from "../../records.ts";
 import { type EndedRollout, toResultRow } from "../../result-row.ts";
@@ -51,7 +51,7 @@ export async function rolloutsToEnd(db: Transaction, ids: readonly string[], att
     ids,
     attempt,
   );
-  return rows.map((row) => ({ ...toEnded(row), now: Number(row.now), step: row.step === null ? null : Number(row.step) }));
+  return rows.map((row) => ({ ...toEndedRollout(row), now: Number(row.now), step: row.step === null ? null : Number(row.step) }));
 }
 
 /** One statement: the attempt is still ours, the rows, and the counts of the groups. Returns the groups, with how many of each it ended. */
@@ -88,22 +88,6 @@ export async function writeEnds(
     result.error?.code ?? null,
     stands({ state, mask_reason: result.mask_reason }),
   );
-}
-
-function toEnded(row: DatabaseRow): EndedRollout {
-  return {
-    id: String(row.id),
-    set_id: String(row.set_id),
-    group_key: String(row.group_key),
-    sample_index: Number(row.sample_index),
-    attempt: Number(row.attempt),
-    earlier: earlierOf(row),
-    number: Number(row.number),
-    size: Number(row.size),
-    task_id: String(row.task_id),
-    task_hash: String(row.task_hash),
-    spec: specOf(row),
-  };
 }
 
 /** When the first results of a group are there: as many more as the policy says. The rest ends. The caller has locked its rollouts. */
