@@ -33,7 +33,7 @@ export {
   type SampleRequest,
 } from "./engines/index.ts";
 /** The embedded engine: random weights, real sampling, true logprobs, for demos and tests. */
-export { startPracticeEngine } from "./practice/start.ts";
+export { startPracticeEngine } from "./practice/index.ts";
 
 // Stores: where session logs live -------------------------------------------------------------------------------------
 
@@ -42,15 +42,12 @@ export { DiskStore, MemoryStore, type SessionLog, type Store } from "./proxy/sto
 // Run tasks -----------------------------------------------------------------------------------------------------------
 
 export type { Reaped } from "./base/host/reap.ts";
+export type { GradeContext, Grader, GraderSampler } from "./graders/index.ts";
 /** Does a task grade its gold patch 1 and no change 0? */
-export { checkTask } from "./graders/check.ts";
-export type { GradeContext, Grader, GraderSampler } from "./graders/grader.ts";
-export { graders } from "./graders/index.ts";
+export { checkTask, graders } from "./graders/index.ts";
+export type { Harness, HarnessContext, HarnessEnd, HarnessLaunch } from "./harnesses/index.ts";
 /** Agent harnesses: those that are installed, and one's own command. */
-export { commandHarness } from "./harnesses/command.ts";
-export type { Harness, HarnessEnd, HarnessLaunch } from "./harnesses/harness.ts";
-export type { HarnessContext } from "./harnesses/harness-context.ts";
-export { harnesses, harnessNamed } from "./harnesses/index.ts";
+export { commandHarness, harnesses, harnessNamed } from "./harnesses/index.ts";
 /** Submit a rollout and get its outcome; a batch of them, tasks in and trajectories out; and what a run leaves behind. */
 export {
   type Batch,
@@ -67,23 +64,25 @@ export {
   rolloutsOn,
   runTasks,
 } from "./rollouts/index.ts";
+export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/index.ts";
 /** Where they run. */
 export { backends, pickBackend, reapAll } from "./sandboxes/index.ts";
-export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/sandbox.ts";
 /** Rollouts from `alidade service`: submitted, taken by cursor, through restarts and weight updates. */
 export {
   type AskedTask,
+  type ClientOptions,
   type Delivered,
   type DeliveredGroup,
   type DeliveredResult,
   type DeliveryOptions,
   type FromCursor,
   RolloutSet,
-} from "./service/client/rollout-set.ts";
-export { type ClientOptions, ServiceClient, type WeightUpdate } from "./service/client/service-client.ts";
+  ServiceClient,
+  type WeightUpdate,
+} from "./service/client/index.ts";
+export type { TaskFormat } from "./tasks/index.ts";
 /** Tasks of any known format, ready to run. */
 export { loadTasks, taskFormats } from "./tasks/index.ts";
-export type { TaskFormat } from "./tasks/task-format.ts";
 
 // From a session's log to a trainer -----------------------------------------------------------------------------------
 
@@ -128,8 +127,7 @@ export {
 // Configuration -------------------------------------------------------------------------------------------------------
 
 /** The run file's schema, and how file, environment and overrides come together. */
-export { Config, configSchema } from "./cli/config.ts";
-export { loadConfig } from "./cli/load-config.ts";
+export { Config, configSchema, loadConfig } from "./cli/index.ts";
 
 // Records: zod schemas, and types of the same names -------------------------------------------------------------------
 

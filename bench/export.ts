@@ -10,7 +10,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { exporters } from "../exporters/index.ts";
+import { exporters } from "../exporters/registry.ts";
 import { Child } from "./child.ts";
 import type { Answer, Question } from "./export/child.ts";
 import { surroundings } from "./measure.ts";

@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { temporaryLayers } from "../base/files/layer.ts";
 import { currentOwner } from "../base/host/owner.ts";
 import { Task } from "../base/schema/task.ts";
-import { takeWork } from "../graders/work.ts";
+import { takeWork } from "../graders/work/work.ts";
 import { docker } from "../sandboxes/docker.ts";
 import { ensureBaseImage } from "../sandboxes/images/build/base-image.ts";
 import { specOf } from "../sandboxes/task-spec.ts";

@@ -16,7 +16,7 @@
  * in the second play of those where the user spoke.
  */
 import { parseArgs } from "node:util";
-import { engineNamed } from "../engines/index.ts";
+import { engineNamed } from "../engines/registry.ts";
 import { startPracticeEngine } from "../practice/start.ts";
 import { HarnessProxy } from "../proxy/index.ts";
 import { MemoryStore } from "../proxy/store/index.ts";

@@ -9,7 +9,8 @@
 import { parseArgs } from "node:util";
 import type { Message, Sampling } from "../base/schema/message.ts";
 import { IdText } from "../base/tokens/id-text.ts";
-import { type Engine, engineNamed } from "../engines/index.ts";
+import type { Engine } from "../engines/engine.ts";
+import { engineNamed } from "../engines/registry.ts";
 import { bashTool, forcedTurns, neutral, type ReadTurn, read } from "../test/e2e/vllm-samples.ts";
 import { surroundings } from "./measure.ts";
 

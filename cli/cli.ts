@@ -1,6 +1,6 @@
 /** The command line as a process. */
 
-import { toStoreError } from "../proxy/store/store-error.ts";
+import { toStoreError } from "../proxy/store/index.ts";
 import { fail } from "./commands/command-line.ts";
 import { main } from "./commands/index.ts";
 

@@ -7,15 +7,14 @@ import { Tier } from "../base/schema/rollout.ts";
 import { Purpose, RequestClass, SessionOptions } from "../base/schema/session-spec.ts";
 import { GradingPlace } from "../base/schema/task.ts";
 import { engineRegistry } from "../engines/index.ts";
-import { RewardRule } from "../graders/harbor/reward-rule.ts";
-import { NamedGraderServer } from "../graders/remote/grader-servers.ts";
+import { RewardRule } from "../graders/harbor/index.ts";
+import { NamedGraderServer } from "../graders/index.ts";
 import { harnessRegistry } from "../harnesses/index.ts";
 import { dialects } from "../proxy/dialects/index.ts";
 import { Bounds, callsAtOnce, EngineRoute, resampleLost } from "../proxy/index.ts";
-import { EngineAddress } from "../sandboxes/engines/engine-connection.ts";
+import { EngineAddress } from "../sandboxes/engines/index.ts";
 import { backendRegistry } from "../sandboxes/index.ts";
-import { TaskChoice } from "../tasks/select-tasks.ts";
-import { imageSources } from "../tasks/task-format.ts";
+import { imageSources, TaskChoice } from "../tasks/index.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];

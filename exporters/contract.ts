@@ -4,8 +4,8 @@ import { Writable } from "node:stream";
 import type { ContractCheck } from "../base/host/plug-ins.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
+import { exportTrajectories } from "./export-trajectories.ts";
 import type { Exporter, ExportReport } from "./exporter.ts";
-import { exportTrajectories } from "./index.ts";
 
 export type ExporterContext = { trajectories: readonly Trajectory[] };
 

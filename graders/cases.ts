@@ -7,15 +7,15 @@ import { z } from "zod";
 import { AlidadeError } from "../base/errors.ts";
 import { readFolder } from "../base/files/file-tree.ts";
 import type { Limits } from "../base/schema/task.ts";
-import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
-import { envInside } from "../sandboxes/task-spec.ts";
+import type { ExecResult, Sandbox } from "../sandboxes/index.ts";
+import { envInside } from "../sandboxes/index.ts";
 import type { Clock } from "./fault/clock.ts";
 import { withHungParts } from "./fault/hung-part.ts";
 import type { ExpectedText, GradeContext, Grader } from "./grader.ts";
 import { Condition, hold, looseTexts, whyTooLong } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
 import { placeToGrade, tierWhere } from "./shared/place-to-grade.ts";
-import { placeWork, workEvidence } from "./work.ts";
+import { placeWork, workEvidence } from "./work/work.ts";
 
 const ProgramCase = z.strictObject({
   name: z.string().min(1).max(100).optional(),

@@ -6,14 +6,14 @@
 import { temporaryLayers } from "../base/files/layer.ts";
 import type { Verdict } from "../base/schema/rollout.ts";
 import type { Task } from "../base/schema/task.ts";
-import type { NetworkRules } from "../sandboxes/network/open-network.ts";
-import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import type { SandboxBackend } from "../sandboxes/index.ts";
+import type { NetworkRules } from "../sandboxes/network/index.ts";
 import { knownSolution, solvedAt } from "./admission/known-solution.ts";
 import { takenWork } from "./admission/taken-work.ts";
 import { freshSandbox, grade } from "./grade.ts";
 import type { Grader } from "./grader.ts";
 import { highestReward } from "./rules/reward-range.ts";
-import { placeWork } from "./work.ts";
+import { placeWork } from "./work/work.ts";
 
 /** `holds`: its reward is what this attempt must earn. */
 export type CheckRun = { attempt: "gold" | "no-op"; time: number; holds: boolean; verdict: Verdict };

@@ -6,21 +6,19 @@ import { Deadline } from "../base/host/deadline.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
 import type { Verdict } from "../base/schema/rollout.ts";
 import type { Limits, Task } from "../base/schema/task.ts";
-import { NetworkLog } from "../sandboxes/network/network-log.ts";
-import { type NetworkRules, openNetwork, plainRules } from "../sandboxes/network/open-network.ts";
-import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/sandbox.ts";
-import { setUp } from "../sandboxes/set-up.ts";
-import { specOf } from "../sandboxes/task-spec.ts";
+import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/index.ts";
+import { setUp, specOf } from "../sandboxes/index.ts";
+import { NetworkLog, type NetworkRules, openNetwork, plainRules } from "../sandboxes/network/index.ts";
 import { wholeSeconds } from "./fault/clock.ts";
 import { provenHungParts } from "./fault/hung-part.ts";
 import { faultOfTools, lacksTools, unavailable } from "./fault/missing-tools.ts";
 import { gradeItsOwn, hadTime, isMeasured, type OwnGrading, saidOwn } from "./fault/own-gradings.ts";
 import type { GradeContext, GradingSandbox } from "./grader.ts";
-import { graderOf, specOfGrader } from "./index.ts";
+import { graderOf, specOfGrader } from "./registry.ts";
 import { highestReward, lowestReward, whyOutside } from "./rules/reward-range.ts";
-import { placeSetUp } from "./set-up-layer.ts";
 import { keepsProcesses } from "./shared/place-to-grade.ts";
 import { taskOfStep } from "./steps.ts";
+import { placeSetUp } from "./work/set-up-layer.ts";
 
 /**
  * Grades. What the infrastructure did becomes a verdict without a reward, what the work did to its grading one of 0.

@@ -3,8 +3,8 @@ import type { WorkLayer } from "../base/files/layer.ts";
 import type { Tier, Verdict } from "../base/schema/rollout.ts";
 import type { Environment, GraderSpec, Task } from "../base/schema/task.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import type { NetworkLog } from "../sandboxes/network/network-log.ts";
-import type { Sandbox } from "../sandboxes/sandbox.ts";
+import type { Sandbox } from "../sandboxes/index.ts";
+import type { NetworkLog } from "../sandboxes/network/index.ts";
 
 /** The tokenizer of a model at an engine: text to ids, with the template's tokens where the text has them, and back. */
 export type ModelTokenizer = {

@@ -9,8 +9,8 @@ import { AlidadeError, asAlidadeError } from "../base/errors.ts";
 import { overlay, readFolder, type TreeFile } from "../base/files/file-tree.ts";
 import type { Verdict } from "../base/schema/rollout.ts";
 import { Environment, type Task } from "../base/schema/task.ts";
-import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
-import { envInside } from "../sandboxes/task-spec.ts";
+import type { ExecResult, Sandbox } from "../sandboxes/index.ts";
+import { envInside } from "../sandboxes/index.ts";
 import { commandClock } from "./fault/clock.ts";
 import type { GradeContext, Grader, GradingSandbox } from "./grader.ts";
 import { collectArtifacts } from "./harbor/artifacts.ts";
@@ -21,7 +21,7 @@ import { chosenReward, RewardRule, weightOf } from "./harbor/reward-rule.ts";
 import { readTerminal, type TerminalParserName, terminalParserNames } from "./harbor/terminal-parsers.ts";
 import { unfetched } from "./harbor/unfetched.ts";
 import { tierIn, tierWhere } from "./shared/place-to-grade.ts";
-import { placeWork, workEvidence } from "./work.ts";
+import { placeWork, workEvidence } from "./work/work.ts";
 
 const User = z.enum(["root", "agent"]).default("root");
 

@@ -3,7 +3,7 @@ import { AlidadeError } from "../base/errors.ts";
 import { applyPatch } from "../base/files/apply-patch.ts";
 import { matchesAny, overlay, readFolder, type TreeFile } from "../base/files/file-tree.ts";
 import { patchedPaths } from "../base/files/parse-patch.ts";
-import type { Sandbox } from "../sandboxes/sandbox.ts";
+import type { Sandbox } from "../sandboxes/index.ts";
 
 type HiddenTestsSpec = { tests: string | null; test_patch?: string | undefined; test_files?: string[] | undefined };
 type HiddenTests = { files: TreeFile[] /** Paths in the workdir that the patch removes. */; removed: string[] };

@@ -2,9 +2,9 @@
 import { AlidadeError } from "../base/errors.ts";
 import { Tier } from "../base/schema/rollout.ts";
 import type { GraderSpec, Task } from "../base/schema/task.ts";
-import type { SandboxBackend } from "../sandboxes/sandbox.ts";
+import type { SandboxBackend } from "../sandboxes/index.ts";
 import type { Grader } from "./grader.ts";
-import { graderOf, specOfGrader } from "./index.ts";
+import { graderOf, specOfGrader } from "./registry.ts";
 
 /** The tier of a task's verdicts here; null where its grader tells none. */
 export function tierOfTask(

@@ -12,7 +12,7 @@ import { nemoGymForm } from "./remote/nemo-gym-form.ts";
 import { type RemoteAnswer, sendable } from "./remote/remote-form.ts";
 import { whyOutside } from "./rules/reward-range.ts";
 import { withWeights } from "./rules/told-reward.ts";
-import { workEvidence } from "./work.ts";
+import { workEvidence } from "./work/work.ts";
 
 const forms = [alidadeForm, nemoGymForm];
 

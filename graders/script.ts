@@ -8,14 +8,14 @@ import { readFolder } from "../base/files/file-tree.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import type { Verdict } from "../base/schema/rollout.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
-import { envInside } from "../sandboxes/task-spec.ts";
+import type { ExecResult, Sandbox } from "../sandboxes/index.ts";
+import { envInside } from "../sandboxes/index.ts";
 import { answerOf } from "./answer-of.ts";
 import { commandClock } from "./fault/clock.ts";
 import type { Grader } from "./grader.ts";
 import { ToldComponents, withWeights } from "./rules/told-reward.ts";
 import { placeToGrade, tierIn, tierWhere } from "./shared/place-to-grade.ts";
-import { placeWork, workEvidence } from "./work.ts";
+import { placeWork, workEvidence } from "./work/work.ts";
 
 const ScriptSpec = z.strictObject({
   kind: z.literal("script"),

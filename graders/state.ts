@@ -9,7 +9,7 @@ import { AlidadeError, messageOf } from "../base/errors.ts";
 import { matchesAny } from "../base/files/file-tree.ts";
 import { type Change, readLayer, type WorkLayer } from "../base/files/layer.ts";
 import { readJson } from "../base/schema/read-json.ts";
-import type { Sandbox } from "../sandboxes/sandbox.ts";
+import type { Sandbox } from "../sandboxes/index.ts";
 import { queryRows } from "./bounded/query-rows.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import {
@@ -24,7 +24,7 @@ import {
   whyTooLong,
 } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
-import { workEvidence } from "./work.ts";
+import { workEvidence } from "./work/work.ts";
 
 const WorkPath = z
   .string()

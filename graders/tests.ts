@@ -15,18 +15,18 @@ import type { TreeFile } from "../base/files/file-tree.ts";
 import { hashTree, isBelow } from "../base/files/file-tree.ts";
 import type { Tier, Verdict } from "../base/schema/rollout.ts";
 import type { Task } from "../base/schema/task.ts";
-import type { ExecResult, Sandbox } from "../sandboxes/sandbox.ts";
-import { envInside } from "../sandboxes/task-spec.ts";
+import type { ExecResult, Sandbox } from "../sandboxes/index.ts";
+import { envInside } from "../sandboxes/index.ts";
 import { handedOver, reportFolder, runTests } from "./by-tests/run-tests.ts";
 import { whatRemains } from "./by-tests/what-remains.ts";
 import { commandClock } from "./fault/clock.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { hiddenTests } from "./hidden-tests.ts";
-import { canRunApart, parserOf, parsers } from "./parsers/index.ts";
+import { canRunApart, parserOf, parsers } from "./parsers/registry.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
 import { steeringFiles } from "./parsers/steering-files.ts";
 import { placeToGrade, tierIn, tierWhere } from "./shared/place-to-grade.ts";
-import { addedPaths, placeWork, removePaths, workEvidence } from "./work.ts";
+import { addedPaths, placeWork, removePaths, workEvidence } from "./work/work.ts";
 
 const parserNames = parsers.map(({ name }) => name);
 

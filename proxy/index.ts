@@ -1,4 +1,5 @@
 export { neutralSampling } from "./calls/admit.ts";
+export { derivedSeed } from "./calls/derived-seed.ts";
 export { failureText, HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
 export { Bounds } from "./http/bounds.ts";
 export { readTlsFiles, type TlsPair } from "./http/tls-files.ts";

@@ -1,45 +1,27 @@
 /** Session log -> token tree -> rows; pure functions, no I/O. */
 
-export { type Audit, type AuditOptions, auditTrajectory, type CallAudit, defaultTolerance, type Score } from "./audit.ts";
+export { type Audit, auditTrajectory, defaultTolerance, type Score } from "./audit.ts";
 export { countBy } from "./count-by.ts";
-export { type AttributedDrift, attributeDrift, type DriftCause } from "./drift/attribute-drift.ts";
-export { type CallDrift, driftOf } from "./drift/call-drift.ts";
+export { type AttributedDrift, attributeDrift } from "./drift/attribute-drift.ts";
+export { driftOf } from "./drift/call-drift.ts";
 export { Drift, type DriftSummary } from "./drift/drift.ts";
 export { TrainerLogprobs } from "./drift/trainer-logprobs.ts";
 export { joinMembers } from "./join-members.ts";
 export { addOmitted, describeOmitted } from "./omitted.ts";
 export { reconstruct, reconstruction, type TrajectoryFacts } from "./reconstruct.ts";
-export {
-  type AdvantageMethod,
-  advantageMethods,
-  type BaselineEntry,
-  type GroupAdvantages,
-  groupAdvantages,
-} from "./rewards/advantages.ts";
-export { componentsOfRow, type PlacedComponent, weightedTotal } from "./rewards/reward-components.ts";
-export { type Aggregation, aggregations, rowWeight } from "./rewards/row-weight.ts";
-export { type Aligned, fullLength, perToken, type RowTurn, responseOnly, shifted, turnsOf } from "./rows/alignment-families.ts";
+export { type AdvantageMethod, advantageMethods, type BaselineEntry, type GroupAdvantages, groupAdvantages } from "./rewards/advantages.ts";
+export { componentsOfRow, weightedTotal } from "./rewards/reward-components.ts";
+export { type Aggregation, aggregations } from "./rewards/row-weight.ts";
+export { fullLength, perToken, type RowTurn, responseOnly, shifted, turnsOf } from "./rows/alignment-families.ts";
 export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";
 export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./rows/select-rows.ts";
 export { addAccounts, rowInflationOf, type TokenAccount } from "./rows/token-account.ts";
 export { selectionNamed, selections } from "./selection/index.ts";
-export type { Selection } from "./selection/selection.ts";
 export { lossOf } from "./trained/loss-of.ts";
-export {
-  type CutOffRule,
-  type CutOffRules,
-  cutOffCause,
-  isUnmeasured,
-  type LossRules,
-  parseCutOffRules,
-  type Standing,
-  type StandingRules,
-  standingOf,
-  underRules,
-} from "./trained/loss-rules.ts";
+export { parseCutOffRules, type StandingRules, standingOf, underRules } from "./trained/loss-rules.ts";
 export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
-export { defaultTrainer, type Judge, judgedNodes, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
+export { defaultTrainer, type Judge, judgedNodes, recordedReasonOf, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
 export { isCleared } from "./tree/is-cleared.ts";
 export { TokenPaths } from "./tree/token-paths.ts";
 export { type EngineExchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

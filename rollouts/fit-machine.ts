@@ -5,8 +5,8 @@
  */
 import { AlidadeError } from "../base/errors.ts";
 import type { Task } from "../base/schema/task.ts";
-import { gradeLimits } from "../graders/grade.ts";
-import type { Room, SandboxBackend } from "../sandboxes/sandbox.ts";
+import { gradeLimits } from "../graders/index.ts";
+import type { Room, SandboxBackend } from "../sandboxes/index.ts";
 import { acceptedTasks } from "./accepted/accepted-tasks.ts";
 import type { Concurrency } from "./slots.ts";
 

@@ -1,5 +1,5 @@
 import { messageOf } from "../base/errors.ts";
-import type { GraderSampler, OpenSampler } from "../graders/grader.ts";
+import type { GraderSampler, OpenSampler } from "../graders/index.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
 
 /** Sessions for graders that ask models: recorded, and never trained. One that cannot be sealed costs no verdict. */

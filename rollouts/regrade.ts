@@ -10,20 +10,18 @@ import type { MaskReason } from "../base/schema/reasons/left-out.ts";
 import type { RolloutRecord, Verdict } from "../base/schema/rollout.ts";
 import type { Task } from "../base/schema/task.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import { freshSandbox, grade } from "../graders/grade.ts";
-import type { Grader, OpenSampler } from "../graders/grader.ts";
-import { asksModels } from "../graders/index.ts";
-import { reopenWork } from "../graders/reopen-work.ts";
-import { isShared } from "../graders/shared/place-to-grade.ts";
+import type { Grader, OpenSampler } from "../graders/index.ts";
+import { asksModels, freshSandbox, grade, reopenWork } from "../graders/index.ts";
+import { isShared } from "../graders/shared/index.ts";
 import { Appender } from "../proxy/store/index.ts";
 import { lossOf } from "../reconstruct/index.ts";
-import type { NetworkRules } from "../sandboxes/network/open-network.ts";
-import type { SandboxBackend } from "../sandboxes/sandbox.ts";
-import { rewardOf } from "./attempt/attempt-record.ts";
-import { lockFolder } from "./folder-lock.ts";
-import { type NewVerdict, RegradeJournal } from "./regrade/regrade-journal.ts";
-import { rewriteTrajectories } from "./rewrite-trajectories.ts";
-import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./run-records.ts";
+import type { SandboxBackend } from "../sandboxes/index.ts";
+import type { NetworkRules } from "../sandboxes/network/index.ts";
+import { rewardOf } from "./records/attempt-record.ts";
+import { lockFolder } from "./records/folder-lock.ts";
+import { type NewVerdict, RegradeJournal } from "./records/regrade-journal.ts";
+import { rewriteTrajectories } from "./records/rewrite-trajectories.ts";
+import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./records/run-records.ts";
 
 export type RegradeSetup = {
   /** The run's folder. No other process may be at work in it. */

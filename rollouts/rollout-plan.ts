@@ -2,7 +2,7 @@
 
 import type { SessionOptions } from "../base/schema/session-spec.ts";
 import type { Task } from "../base/schema/task.ts";
-import type { Harness } from "../harnesses/harness.ts";
+import type { Harness } from "../harnesses/index.ts";
 
 export type RolloutPlan = {
   /** The set that it is of; that of a run is the run, where left out. */

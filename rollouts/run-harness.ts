@@ -3,8 +3,8 @@ import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../bas
 import { refusedHosts } from "../base/schema/refused-hosts.ts";
 import type { ErrorRecord } from "../base/schema/session-log.ts";
 import { pausableClock, toErrorRecord } from "../proxy/index.ts";
-import type { ExecResult } from "../sandboxes/sandbox.ts";
-import { envInside } from "../sandboxes/task-spec.ts";
+import type { ExecResult } from "../sandboxes/index.ts";
+import { envInside } from "../sandboxes/index.ts";
 import { type FailedTurn, failedTurn } from "./last-call.ts";
 import type { PreparedRollout } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";

@@ -5,14 +5,12 @@ import type { RolloutRecord } from "../base/schema/rollout.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { Watcher } from "../base/schema/watcher.ts";
 import type { Network } from "../base/wire/network.ts";
-import type { Grader } from "../graders/grader.ts";
+import type { Grader } from "../graders/index.ts";
 import type { HarnessProxy } from "../proxy/index.ts";
-import type { DiskBudget } from "../sandboxes/disk-budget.ts";
-import type { ForwardBounds } from "../sandboxes/network/forward-proxy.ts";
-import type { SandboxBackend } from "../sandboxes/sandbox.ts";
-import type { WarmPool } from "../sandboxes/warm-pool.ts";
+import type { DiskBudget, SandboxBackend, WarmPool } from "../sandboxes/index.ts";
+import type { ForwardBounds } from "../sandboxes/network/index.ts";
 import type { PublicGrant } from "./accepted/public-network.ts";
-import type { RunFolder } from "./run-folder.ts";
+import type { RunFolder } from "./records/run-folder.ts";
 import type { Slots } from "./slots.ts";
 
 export type RunSetup = {

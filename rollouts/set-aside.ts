@@ -2,8 +2,8 @@
 import { AlidadeError } from "../base/errors.ts";
 import type { RolloutRecord } from "../base/schema/rollout.ts";
 import { toErrorRecord } from "../proxy/index.ts";
-import { plainRules } from "../sandboxes/network/open-network.ts";
-import { recordOf } from "./attempt/attempt-record.ts";
+import { plainRules } from "../sandboxes/network/index.ts";
+import { recordOf } from "./records/attempt-record.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 

@@ -6,12 +6,12 @@ import type Docker from "dockerode";
 import { messageOf } from "../base/errors.ts";
 import { cacheRoot } from "../base/host/cache-folder.ts";
 import { freeDisk, ownMemory } from "../base/host/room.ts";
-import type { Finding } from "../engines/examine.ts";
+import type { Finding } from "../engines/index.ts";
 import type { DiskRules } from "./disk-budget.ts";
 import { dockerClient } from "./docker/client.ts";
 import { docker } from "./docker.ts";
 import { pruneImages } from "./images/prune-images.ts";
-import { reapAll } from "./index.ts";
+import { reapAll } from "./registry.ts";
 
 /** MiB: what one sandbox may take by default. */
 const scarce = 2048;

@@ -1,84 +1,28 @@
-/** The backends that can hold a sandbox. Adding one is a file here and a line below. */
-import { AlidadeError, messageOf } from "../base/errors.ts";
-import { registryOf } from "../base/host/plug-ins.ts";
-import type { Reaped, ReapOptions } from "../base/host/reap.ts";
-import { docker, dockerBackend } from "./docker.ts";
-import type { EngineAddress } from "./engines/engine-connection.ts";
-import { localProcess } from "./process.ts";
-import type { SandboxBackend } from "./sandbox.ts";
-
-export const backends = [docker, localProcess] as const;
-
-export const backendRegistry = registryOf<SandboxBackend>({
-  noun: "sandbox backend",
-  param: "sandbox",
-  list: backends,
-  members: {
-    name: "text",
-    title: "text",
-    capabilities: "object",
-    unavailable: "function",
-    prepare: "function",
-    takes: "function",
-    room: "function",
-    create: "function",
-    images: "object?",
-    removeSnapshot: "function?",
-    reap: "function",
-  },
-});
-
-/** What can be asked for, files of plug-ins aside. */
-export const backendNames: readonly string[] = ["auto", ...backends.map((backend) => backend.name)];
-
-export type PickedBackend = {
-  backend: SandboxBackend;
-  /** For people: which one, and why. */
-  reason: string;
-};
-
-export type PickOptions = {
-  /** Engines that Docker's sandboxes are spread over; none: the one of this machine. */
-  docker_engines?: readonly EngineAddress[] | undefined;
-};
-
-/**
- * The backend of that name, or of a user's file; with `auto` the first one that is ready. Throws `sandbox_unavailable`
- * when the named one is not, and `plugin_unknown` for a name that is none.
- */
-export async function pickBackend(name: string, signal: AbortSignal, { docker_engines = [] }: PickOptions = {}): Promise<PickedBackend> {
-  const dockerAt = docker_engines.length > 0 ? dockerBackend({ engines: docker_engines }) : docker;
-  if (name !== "auto") return pickNamed(name === docker.name ? dockerAt : await backendRegistry.load(name), signal);
-  const missing: string[] = [];
-  for (const backend of [dockerAt, localProcess]) {
-    const reason = await backend.unavailable(signal);
-    if (reason === null) return { backend, reason: [`Sandboxes run in ${backend.title}.`, ...missing].join(" ") };
-    missing.push(reason);
-  }
-  throw new AlidadeError("sandbox_unavailable", `There is nothing to run a sandbox in. ${missing.join(" ")}`);
-}
-
-async function pickNamed(backend: SandboxBackend, signal: AbortSignal): Promise<PickedBackend> {
-  const reason = await backend.unavailable(signal);
-  if (reason !== null) throw new AlidadeError("sandbox_unavailable", reason, { param: "sandbox" });
-  return { backend, reason: `Sandboxes run in ${backend.title}, as asked for.` };
-}
-
-/**
- * Removes everything that Alidade made on this host for dead owners or with an expired lease: containers with their
- * volumes, folders and processes. With `all`, also what living processes own. Failures are reported beside what was
- * removed, and do not stop the rest. Running it twice is harmless.
- */
-export async function reapAll(options: ReapOptions, signal: AbortSignal): Promise<Reaped> {
-  const all: Reaped = { removed: [], failed: [] };
-  for (const backend of backends) {
-    if ((await backend.unavailable(signal)) !== null) continue;
-    const { removed, failed } = await backend.reap(options, signal).catch((error: unknown): Reaped => {
-      signal.throwIfAborted();
-      return { removed: [], failed: [`sandboxes in ${backend.title}: ${messageOf(error)}`] };
-    });
-    all.removed.push(...removed);
-    all.failed.push(...failed);
-  }
-  return all;
-}
+export { argumentBatches } from "./argument-batches.ts";
+export { networksOf, usesNetwork } from "./check-spec.ts";
+export { DiskBudget } from "./disk-budget.ts";
+export { docker } from "./docker.ts";
+export { examineMachine } from "./examine-machine.ts";
+export type { PreparedImage, StoredImage } from "./image-store.ts";
+export { readContext } from "./images/build/build-context.ts";
+export { type LastStage, lastStageOf } from "./images/build/dockerfile.ts";
+export { imageStart } from "./images/image-start.ts";
+export { nodeInside, nodeMount } from "./node-mount.ts";
+export { samePlace } from "./process/same-place.ts";
+export { backendNames, backendRegistry, backends, pickBackend, reapAll } from "./registry.ts";
+export type {
+  AfterFreeze,
+  Door,
+  ExecOptions,
+  ExecResult,
+  ImageStore,
+  PrepareOptions,
+  Room,
+  Sandbox,
+  SandboxBackend,
+  SandboxFacts,
+  SandboxSpec,
+} from "./sandbox.ts";
+export { beginStep, conceal, setUp } from "./set-up.ts";
+export { envInside, specOf, withServices } from "./task-spec.ts";
+export { type ExpectedSandbox, WarmPool } from "./warm-pool.ts";

@@ -1,8 +1,7 @@
 /** Figures of sets and nodes for a monitor, all of them from the ledger. */
 
 import { gauge, type MetricFamily, type MetricSample } from "../base/wire/prometheus-text.ts";
-import { type StepFigures, stepFigures } from "./figures/step-figures.ts";
-import { passReward, type ResultTally } from "./figures/tally.ts";
+import { passReward, type ResultTally, type StepFigures, stepFigures } from "./figures/index.ts";
 import type { EnginePlaces, NodeState, SetState } from "./ledger/index.ts";
 
 /** `counted`: results that the tally and the steps are made of. */

@@ -1,7 +1,7 @@
 /** Why rollouts of a service do not go on. */
 import { messageOf } from "../base/errors.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
-import { type Fault, type Health, healthOf } from "../proxy/control/health.ts";
+import { type Fault, type Health, healthOf } from "../proxy/control/index.ts";
 import type { ServiceControl } from "./fences/service-control.ts";
 import type { HeardNode, Ledger, NodeState } from "./ledger/index.ts";
 import type { ServiceParts } from "./service-parts.ts";

@@ -2,13 +2,10 @@
 import { getRequestListener } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { AlidadeError, asAlidadeError } from "../base/errors.ts";
-import { keepSecret } from "../engines/index.ts";
-import { type ControlEnv, mostBodyBytes } from "../proxy/control/control-body.ts";
-import { openApi } from "../proxy/control/openapi.ts";
-import { answerError, answerRoute, callerLeft } from "../proxy/control/route.ts";
-import { closeListener, type HttpServer, listenOn, serverOf } from "../proxy/http/listen.ts";
-import { RequestBytes } from "../proxy/http/request-bytes.ts";
-import type { TlsPair } from "../proxy/http/tls-files.ts";
+import { keepSecret } from "../base/wire/secrets.ts";
+import { answerError, answerRoute, type ControlEnv, callerLeft, mostBodyBytes, openApi } from "../proxy/control/index.ts";
+import type { TlsPair } from "../proxy/http/index.ts";
+import { closeListener, type HttpServer, listenOn, RequestBytes, serverOf } from "../proxy/http/index.ts";
 import { Access, type AccessRole, type AccessToken, tokenOf } from "./access.ts";
 import { ServiceBounds } from "./callers/bounds.ts";
 import { type Caller, callerOf } from "./callers/caller.ts";

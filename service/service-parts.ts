@@ -3,8 +3,8 @@
 import type { Task } from "../base/schema/task.ts";
 import type { Watcher } from "../base/schema/watcher.ts";
 import type { MetricFamily } from "../base/wire/prometheus-text.ts";
-import type { Fault } from "../proxy/control/health.ts";
-import type { EngineSlot } from "../proxy/pool/engine-slot.ts";
+import type { Fault } from "../proxy/control/index.ts";
+import type { EngineSlot } from "../proxy/pool/index.ts";
 import type { OwnBlobs } from "./blobs/index.ts";
 import type { Demands, Ledger } from "./ledger/index.ts";
 import type { Callbacks } from "./polar/callbacks.ts";

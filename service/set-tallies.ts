@@ -5,8 +5,7 @@
 import { z } from "zod";
 import { SharedWork } from "../base/host/shared-work.ts";
 import { tryJson } from "../base/schema/read-json.ts";
-import { EvaluationTally, KeptEvaluation } from "./figures/evaluation-tally.ts";
-import { KeptSteps, StepTallies } from "./figures/step-tallies.ts";
+import { EvaluationTally, KeptEvaluation, KeptSteps, StepTallies } from "./figures/index.ts";
 import type { Ledger } from "./ledger/index.ts";
 import { resultPages } from "./result-pages.ts";
 

@@ -6,7 +6,7 @@ import { isAbsolute, join } from "node:path";
 import type { ContractCheck } from "../base/host/plug-ins.ts";
 import { temporary } from "../base/host/temporary-folder.ts";
 import { Task } from "../base/schema/task.ts";
-import type { Grader } from "../graders/grader.ts";
+import type { Grader } from "../graders/index.ts";
 import type { TaskFormat } from "./task-format.ts";
 
 /** `path`: tasks in this form; null: there are none at hand, and what needs them is left out. */

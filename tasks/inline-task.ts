@@ -4,8 +4,8 @@
  */
 
 import { Task } from "../base/schema/task.ts";
-import type { Grader } from "../graders/grader.ts";
-import { nodeInside } from "../sandboxes/node-mount.ts";
+import type { Grader } from "../graders/index.ts";
+import { nodeInside } from "../sandboxes/index.ts";
 import { nodeWord } from "./node-environment.ts";
 import { resolveTask, type TaskPlace } from "./resolve-task.ts";
 import { parseTask, taskError } from "./task-error.ts";

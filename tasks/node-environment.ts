@@ -1,7 +1,7 @@
 /** Tasks that need Node get the one that runs Alidade, mounted read-only, whatever image they run in. */
 
 import type { Environment } from "../base/schema/task.ts";
-import { nodeInside, nodeMount } from "../sandboxes/node-mount.ts";
+import { nodeInside, nodeMount } from "../sandboxes/index.ts";
 
 /** What a task file writes in the place of a host folder to ask for it. */
 export const nodeWord = "alidade:node";

@@ -4,9 +4,9 @@ import { AlidadeError, messageOf } from "../base/errors.ts";
 import type { Build } from "../base/schema/environment/build.ts";
 import type { Services } from "../base/schema/environment/services.ts";
 import type { Environment, GoldScript, GraderSpec, Task, TaskStep } from "../base/schema/task.ts";
-import type { Grader } from "../graders/grader.ts";
+import type { Grader } from "../graders/index.ts";
 import { graderOf, specOfGrader } from "../graders/index.ts";
-import { nodeInside } from "../sandboxes/node-mount.ts";
+import { nodeInside } from "../sandboxes/index.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
 import { issuesError, taskError } from "./task-error.ts";
 

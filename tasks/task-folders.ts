@@ -3,9 +3,9 @@ import { AlidadeError } from "../base/errors.ts";
 import { isBelow, listFolder } from "../base/files/file-tree.ts";
 import { cacheRoot } from "../base/host/cache-folder.ts";
 import type { Task } from "../base/schema/task.ts";
-import type { Grader } from "../graders/grader.ts";
+import type { Grader } from "../graders/index.ts";
 import { environmentsOf, withParts } from "../graders/index.ts";
-import { nodeInside } from "../sandboxes/node-mount.ts";
+import { nodeInside } from "../sandboxes/index.ts";
 
 export type TaskFolders = {
   /** Their files are read and put into sandboxes. */

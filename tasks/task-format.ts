@@ -2,8 +2,8 @@
 import type { AlidadeError } from "../base/errors.ts";
 import type { NetworkAccess } from "../base/schema/network.ts";
 import type { Task } from "../base/schema/task.ts";
-import type { Grader } from "../graders/grader.ts";
-import type { RewardRule } from "../graders/harbor/reward-rule.ts";
+import type { RewardRule } from "../graders/harbor/index.ts";
+import type { Grader } from "../graders/index.ts";
 
 export const imageSources = ["pull", "build"] as const;
 

@@ -13,7 +13,7 @@ const root = join(import.meta.dirname, "..");
 /** Imports point to earlier tiers only; rooms of one tier never see each other. A room may lie in another one, and is one by itself. */
 const tiers = [
   ["base/schema"],
-  ["base/tokens", "base/wire", "base/host"],
+  ["base/tokens", "base/wire", "base/host", "base/statistics"],
   ["proxy/dialects", "engines", "proxy/store", "reconstruct", "base/files", "practice", "service/ledger", "service/blobs"],
   ["sandboxes"],
   ["exporters", "harnesses", "graders", "proxy", "service/watch", "service/figures"],
@@ -58,6 +58,37 @@ test("the rule on imports refuses what points up or sideways, and no other", () 
       );
   }
   assert.ok(mayImport("base/schema", "base/errors.ts"));
+});
+
+/** The checks of plug-ins are loaded by the one verb that runs them, so they are no part of a front door. */
+const besideTheDoor = ["contract.ts"];
+
+test("a room is entered by a front door, the `index.ts` of the room or of a folder in it", () => {
+  const past = production
+    .filter((path) => !path.startsWith("examples/"))
+    .flatMap((path) =>
+      importedFiles(path)
+        .filter((target) => isPastDoor(path, target))
+        .map((target) => `${path} imports ${target}`),
+    );
+  assert.deepEqual(past, []);
+  assert.ok(isPastDoor("rollouts/x.ts", "graders/grade.ts"));
+  assert.ok(!isPastDoor("rollouts/x.ts", "graders/work/index.ts"));
+  assert.ok(!isPastDoor("rollouts/x.ts", "base/wire/sse.ts"), "each file of `base/` stands for itself");
+});
+
+test("a front door only hands on, and only what somebody outside takes", () => {
+  const doors = new Set(production.flatMap((path) => importedFiles(path).filter((target) => isDoor(path, target))));
+  for (const door of doors) {
+    const { handed, rest } = exportsOfDoor(readFileSync(join(root, door), "utf8"));
+    assert.equal(rest, "", `${door} holds more than exports`);
+    const taken = new Set(sources.flatMap((path) => namesTaken(path, door)));
+    assert.deepEqual(
+      handed.filter((name) => !taken.has(name)),
+      [],
+      `${door} hands on what nobody takes`,
+    );
+  }
 });
 
 test("the top shows at most sixteen storeys of source, and none imports another in a circle, of types either", async () => {
@@ -396,6 +427,53 @@ function mayImport(from: string, file: string): boolean {
   if (to === undefined) return false;
   const tier = (room: string) => tiers.findIndex((names) => names.includes(room));
   return from === to || tier(to) < tier(from);
+}
+
+/** Whether an import goes from one room to another. Each file of `base/` stands for itself, so none of its rooms has a door. */
+function isAcrossRooms(from: string, file: string): boolean {
+  const to = roomOf(file);
+  return to !== undefined && storeyOf(file) !== "base" && roomOf(from) !== to;
+}
+
+function isDoor(from: string, file: string): boolean {
+  return isAcrossRooms(from, file) && basename(file) === "index.ts";
+}
+
+function isPastDoor(from: string, file: string): boolean {
+  return isAcrossRooms(from, file) && basename(file) !== "index.ts" && !besideTheDoor.includes(basename(file));
+}
+
+const handedOn = /export (?:type )?\{([^}]*)\} from "[^"]+";/g;
+
+/** The names that a front door hands on, and what else its file holds, comments aside. */
+function exportsOfDoor(source: string): { handed: string[]; rest: string } {
+  const handed = [...source.matchAll(handedOn)].flatMap((match) => namesIn(match[1] ?? "").map(({ shown }) => shown));
+  return {
+    handed,
+    rest: source
+      .replace(handedOn, "")
+      .replace(/\/\*.*?\*\//gs, "")
+      .trim(),
+  };
+}
+
+/** The names that a file takes from a front door. */
+function namesTaken(path: string, door: string): string[] {
+  const source = readFileSync(join(root, path), "utf8");
+  const forms = [/(?:import|export)(?: type)? \{([^}]*)\} from "(\.{1,2}\/[^"]+)"/g, /\{([^}]*)\} = await import\("(\.{1,2}\/[^"]+)"\)/g];
+  const taken = forms.flatMap((form) => [...source.matchAll(form)]);
+  return taken
+    .filter(([, , specifier = ""]) => relative(root, join(root, dirname(path), specifier)) === door)
+    .flatMap(([, names = ""]) => namesIn(names).map(({ own }) => own));
+}
+
+/** The names between the braces of an import or export: as they are where they come from, and as they are called after it. */
+function namesIn(braces: string): { own: string; shown: string }[] {
+  const names = braces.split(",").map((name) => name.trim().replace(/^type /, ""));
+  return names.filter(Boolean).map((name) => {
+    const [own = "", shown = own] = name.split(" as ");
+    return { own, shown };
+  });
 }
 
 /** The innermost room that a file lies in. */

@@ -19,7 +19,7 @@ import {
 } from "./describe.ts";
 import { describeRecord } from "./describe-verdict.ts";
 import { type BlockView, type BranchView, type TraceView, type TurnView, toSessionView } from "./session-view.ts";
-import { visibleText } from "./visible-text.ts";
+import { visibleText } from "./text/visible-text.ts";
 import type { PathDiff } from "./work-diff.ts";
 
 /** What a rollout changed, path by path; a sentence where that cannot be shown; null where there is no work. */

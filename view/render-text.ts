@@ -24,7 +24,7 @@ import {
   type TurnView,
   toSessionView,
 } from "./session-view.ts";
-import { shortened, visibleText } from "./visible-text.ts";
+import { shortened, visibleText } from "./text/visible-text.ts";
 
 export type TextOptions = {
   /** Do not shorten prompts and tool results. */

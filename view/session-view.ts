@@ -2,7 +2,7 @@
 
 import type { Message, Part } from "../base/schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../base/schema/trajectory.ts";
-import { defaultTrainer, type Judge, recordedReasonOf, toJudge } from "../reconstruct/trained/why-untrained.ts";
+import { defaultTrainer, type Judge, recordedReasonOf, toJudge } from "../reconstruct/index.ts";
 
 export type SessionView = {
   trajectory: Trajectory;

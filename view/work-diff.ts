@@ -6,10 +6,10 @@ import { isBelow } from "../base/files/file-tree.ts";
 import { type Change, type LayerEntry, openLayer, readLayer } from "../base/files/layer.ts";
 import type { RolloutRecord } from "../base/schema/rollout.ts";
 import type { Task } from "../base/schema/task.ts";
-import { freshSandbox } from "../graders/grade.ts";
-import type { NetworkRules } from "../sandboxes/network/open-network.ts";
-import type { Sandbox, SandboxBackend } from "../sandboxes/sandbox.ts";
-import { visibleText } from "./visible-text.ts";
+import { freshSandbox } from "../graders/index.ts";
+import type { Sandbox, SandboxBackend } from "../sandboxes/index.ts";
+import type { NetworkRules } from "../sandboxes/network/index.ts";
+import { visibleText } from "./text/visible-text.ts";
 
 /** Where sandboxes of a run's tasks are made again. */
 export type RunPlace = {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { engines } from "../../engines/index.ts";
+import { engines } from "../../engines/registry.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { DiskStore } from "../../proxy/store/index.ts";
 import { answerParent } from "../child.ts";

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Task } from "../../base/schema/task.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { commandHarness } from "../../harnesses/command.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { DiskStore } from "../../proxy/store/index.ts";
 import { makeSlots, RunFolder, runTasks } from "../../rollouts/index.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { ScriptedEngine } from "../../test/fakes/engines/scripted-engine.ts";
 import { answerParent } from "../child.ts";
 

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { currentOwner } from "../../base/host/owner.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { commandHarness } from "../../harnesses/command.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { DiskStore } from "../../proxy/store/index.ts";

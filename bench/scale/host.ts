@@ -5,14 +5,14 @@
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { EnginePool } from "../../proxy/pool/engine-pool.ts";
 import { WeightFences } from "../../proxy/pool/weight-fence.ts";
 import { FolderBlobs } from "../../service/blobs/index.ts";
 import { ServiceListener } from "../../service/index.ts";
 import { type Claim, type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../service/ledger/index.ts";
 import { ClaimLoop, type MadeAttempt } from "../../service/nodes/claim-loop.ts";
-import { inlineTask } from "../../tasks/index.ts";
+import { inlineTask } from "../../tasks/inline-task.ts";
 import { ScriptedEngine } from "../../test/fakes/engines/scripted-engine.ts";
 import { attemptResult } from "../../test/fakes/records/attempt-result.ts";
 import { answerParent } from "../child.ts";

@@ -1,4 +1,4 @@
-import type { Engine, SampleEvent } from "../../engines/index.ts";
+import type { Engine, SampleEvent } from "../../engines/engine.ts";
 
 /** Milliseconds of one turn, and how often the tokenizer was asked. */
 export type Watch = { asking: number; asked: number; first: number };

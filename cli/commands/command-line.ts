@@ -1,8 +1,8 @@
 /** What the verbs of the command line share: how they end and how they speak. */
 import { InvalidArgumentError } from "commander";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
-import { type EventLine, type LogLevel, textOfLine } from "../../service/watch/event-line.ts";
-import { visibleText } from "../../view/visible-text.ts";
+import { type EventLine, type LogLevel, textOfLine } from "../../service/watch/index.ts";
+import { visibleText } from "../../view/text/index.ts";
 import { type Terminal, terminal } from "./terminal.ts";
 
 /**

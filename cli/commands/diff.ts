@@ -1,7 +1,6 @@
 /** `alidade diff A B`: two sessions aligned token by token, and where they part. */
 import type { Command } from "commander";
-import { compareSessions } from "../../view/diff/compare-sessions.ts";
-import { renderDiff } from "../../view/diff/render.ts";
+import { compareSessions, renderDiff } from "../../view/diff/index.ts";
 import { print, say } from "./command-line.ts";
 import { findTrajectory } from "./records/find-trajectory.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";

@@ -1,12 +1,10 @@
 /** `alidade doctor`: what an inference server gives, what it does not, what this machine has, and what to do about each gap. */
 import type { Command } from "commander";
-import { examine, type Finding } from "../../engines/examine.ts";
-import { type EngineFacts, engineRegistry } from "../../engines/index.ts";
-import { probeEngine } from "../../proxy/pool/probe-engine.ts";
+import { type EngineFacts, engineRegistry, examine, type Finding } from "../../engines/index.ts";
+import { probeEngine } from "../../proxy/pool/index.ts";
 import { addOmitted, describeOmitted } from "../../reconstruct/index.ts";
-import { examineMachine } from "../../sandboxes/examine-machine.ts";
-import { table } from "../../view/table.ts";
-import { visibleText } from "../../view/visible-text.ts";
+import { examineMachine } from "../../sandboxes/index.ts";
+import { table, visibleText } from "../../view/text/index.ts";
 import type { Config } from "../config.ts";
 import { print, say } from "./command-line.ts";
 import { commandConfig } from "./flags/command-config.ts";

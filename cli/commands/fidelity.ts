@@ -2,14 +2,11 @@
 
 import { join } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { DiskStore } from "../../proxy/store/disk.ts";
+import { DiskStore } from "../../proxy/store/index.ts";
 import { selectionNamed, selections } from "../../reconstruct/index.ts";
-import { openIndex } from "../../rollouts/run-index.ts";
-import { readDrift } from "../../view/fidelity/read-drift.ts";
-import { renderSummary } from "../../view/fidelity/render.ts";
-import { renderDrift } from "../../view/fidelity/render-drift.ts";
-import { FidelitySummarizer } from "../../view/fidelity/summary.ts";
-import { countedAttempts, type OnLeftOut } from "../../view/run/counted-attempts.ts";
+import { openIndex } from "../../rollouts/records/index.ts";
+import { FidelitySummarizer, readDrift, renderDrift, renderSummary } from "../../view/fidelity/index.ts";
+import { countedAttempts, type OnLeftOut } from "../../view/index.ts";
 import { print, say, toNats, toTemperature } from "./command-line.ts";
 import { trajectoriesOf } from "./overview/trajectories-of.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";

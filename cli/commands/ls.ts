@@ -2,9 +2,9 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Argument, type Command } from "commander";
-import { meanOf } from "../../service/figures/intervals.ts";
-import { type Entry, toRollouts } from "../../view/run/entries.ts";
-import { table } from "../../view/table.ts";
+import { meanOf } from "../../base/statistics/intervals.ts";
+import { type Entry, toRollouts } from "../../view/index.ts";
+import { table } from "../../view/text/index.ts";
 import { print } from "./command-line.ts";
 import { entriesOf } from "./overview/entries-of.ts";
 import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";

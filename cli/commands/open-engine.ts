@@ -3,7 +3,7 @@
 import { AlidadeError } from "../../base/errors.ts";
 import type { Policy } from "../../base/schema/policy.ts";
 import { engineRegistry, whyNoEngineUrl } from "../../engines/index.ts";
-import { startPracticeEngine } from "../../practice/start.ts";
+import { startPracticeEngine } from "../../practice/index.ts";
 import type { EngineSpec } from "../../proxy/index.ts";
 import type { Config } from "../config.ts";
 import { terminal } from "./terminal.ts";

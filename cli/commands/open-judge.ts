@@ -1,7 +1,7 @@
 /** The proxy that graders ask models through where no agent is at work. */
 
-import type { OpenSampler } from "../../graders/grader.ts";
-import { samplersOf } from "../../rollouts/open-sampler.ts";
+import type { OpenSampler } from "../../graders/index.ts";
+import { samplersOf } from "../../rollouts/index.ts";
 import type { Config } from "../config.ts";
 import { openEngines } from "./open-engine.ts";
 import { startProxy } from "./start-proxy.ts";

@@ -1,8 +1,8 @@
 /** `alidade stats`: mean reward and pass@k of a run, by task and policy step. */
 import { type Command, InvalidArgumentError } from "commander";
-import { type Statistics, statisticsOf } from "../../service/figures/statistics.ts";
-import { toRollouts } from "../../view/run/entries.ts";
-import { table } from "../../view/table.ts";
+import { type Statistics, statisticsOf } from "../../base/statistics/statistics.ts";
+import { toRollouts } from "../../view/index.ts";
+import { table } from "../../view/text/index.ts";
 import { print, toNumber } from "./command-line.ts";
 import { entriesOf } from "./overview/entries-of.ts";
 import { between, short } from "./overview/evaluation-text.ts";

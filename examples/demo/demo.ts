@@ -13,7 +13,7 @@ import { rolloutTable } from "../../cli/commands/run/rollout-table.ts";
 import { executeRun } from "../../cli/commands/run.ts";
 import { terminal } from "../../cli/commands/terminal.ts";
 import { loadConfig } from "../../cli/load-config.ts";
-import { backendNames } from "../../sandboxes/index.ts";
+import { backendNames } from "../../sandboxes/registry.ts";
 import { loadPlays, type PlayedHarness, playsFor } from "./plays.ts";
 
 const tasksFolder = fileURLToPath(new URL("./tasks/", import.meta.url));

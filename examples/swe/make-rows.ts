@@ -14,7 +14,7 @@ import { readJson } from "../../base/schema/read-json.ts";
 import { say } from "../../cli/commands/command-line.ts";
 import type { SandboxOwner } from "../../graders/grade.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { proveTask } from "../../tasks/made/prove-task.ts";
 import { instanceImage, toolsImage } from "./images.ts";
 import { recipes } from "./recipes.ts";

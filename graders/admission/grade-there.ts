@@ -2,16 +2,16 @@
 
 import type { Verdict } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { plainRules } from "../../sandboxes/network/open-network.ts";
-import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { conceal } from "../../sandboxes/set-up.ts";
+import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
+import { conceal } from "../../sandboxes/index.ts";
+import { plainRules } from "../../sandboxes/network/index.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "../grade.ts";
 import type { GraderSampler } from "../grader.ts";
-import { keepSetUp } from "../set-up-layer.ts";
 import { lendSandbox } from "../shared/lend-sandbox.ts";
 import { keepsProcesses } from "../shared/place-to-grade.ts";
 import { standStill } from "../shared/stand-still.ts";
-import { takeWork } from "../work.ts";
+import { keepSetUp } from "../work/set-up-layer.ts";
+import { takeWork } from "../work/work.ts";
 import type { AttemptOptions } from "./taken-work.ts";
 
 /** Done in a sandbox as an agent gets it. */

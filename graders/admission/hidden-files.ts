@@ -1,12 +1,12 @@
 /** What a task's graders hold that no agent may see. */
 import { readFolder, type TreeFile } from "../../base/files/file-tree.ts";
 import type { GraderSpec } from "../../base/schema/task.ts";
-import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { Sandbox } from "../../sandboxes/index.ts";
 import type { ExpectedText, Grader, LooseText } from "../grader.ts";
 import { HarborSpec } from "../harbor.ts";
 import { hiddenTests } from "../hidden-tests.ts";
-import { graderOf, specOfGrader } from "../index.ts";
-import { parserOf } from "../parsers/index.ts";
+import { parserOf } from "../parsers/registry.ts";
+import { graderOf, specOfGrader } from "../registry.ts";
 import { TestsSpec } from "../tests.ts";
 
 export type HiddenFiles = {

@@ -1,11 +1,11 @@
 import { AlidadeError } from "../../base/errors.ts";
 import type { WorkLayer } from "../../base/files/layer.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { plainRules } from "../../sandboxes/network/open-network.ts";
-import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { goldWork, runGoldScript } from "../gold.ts";
+import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
+import { plainRules } from "../../sandboxes/network/index.ts";
 import { deliveredSandbox } from "../grade.ts";
 import { taskOfStep } from "../steps.ts";
+import { goldWork, runGoldScript } from "../work/gold.ts";
 import { type AttemptOptions, takenWork } from "./taken-work.ts";
 
 export function hasSolution({ gold_files, gold_patch, gold_script, steps }: Task): boolean {

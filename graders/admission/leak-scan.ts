@@ -1,7 +1,7 @@
 /** Looks for the known solution and the hidden tests in what an agent can read: files, git's objects, variables, the image's words. */
 import { isBelow } from "../../base/files/file-tree.ts";
 import type { LeakScan } from "../../base/schema/admission.ts";
-import type { ImageStore, Sandbox } from "../../sandboxes/sandbox.ts";
+import type { ImageStore, Sandbox } from "../../sandboxes/index.ts";
 import { leaksAt, linesIn, type TellingLines } from "./telling-lines.ts";
 
 /** For all files, and again for the git objects. */

@@ -1,5 +1,5 @@
 /** The most memory that a grader's sandboxes took, as the engine's control group counts it: with the cache of their files. */
-import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { Sandbox } from "../../sandboxes/index.ts";
 import type { GradeContext } from "../grader.ts";
 
 /** cgroup v2, then v1. */

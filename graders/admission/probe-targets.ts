@@ -3,7 +3,7 @@ import { buffer } from "node:stream/consumers";
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import { readLayer, type WorkLayer } from "../../base/files/layer.ts";
 import { extensions, type ProbeTarget, type WorkLanguage } from "../probes/probe.ts";
-import { changedPaths } from "../work.ts";
+import { changedPaths } from "../work/work.ts";
 import type { HiddenFiles } from "./hidden-files.ts";
 
 const parsers: Record<WorkLanguage, RegExp> = {

@@ -1,7 +1,7 @@
 /** A change that means nothing: it must earn no more than no change at all. */
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import { hashOf } from "../../base/schema/ids.ts";
-import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { Sandbox } from "../../sandboxes/index.ts";
 import { filesAt } from "../hidden-tests.ts";
 
 /** Small files of the workdir, without git's own. */

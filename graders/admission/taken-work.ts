@@ -2,12 +2,12 @@
 import { AlidadeError, type ErrorCode } from "../../base/errors.ts";
 import type { WorkLayer } from "../../base/files/layer.ts";
 import type { Task } from "../../base/schema/task.ts";
-import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { beginStep, conceal } from "../../sandboxes/set-up.ts";
+import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
+import { beginStep, conceal } from "../../sandboxes/index.ts";
 import { deliveredFiles, deliveredSandbox, type SandboxOwner } from "../grade.ts";
 import type { Grader } from "../grader.ts";
-import { keepSetUp } from "../set-up-layer.ts";
-import { takeWork } from "../work.ts";
+import { keepSetUp } from "../work/set-up-layer.ts";
+import { takeWork } from "../work/work.ts";
 
 export type AttemptOptions = Omit<SandboxOwner, "setUp"> & {
   signal: AbortSignal;

@@ -1,7 +1,7 @@
 /** The way of grading that is left where tests say nothing apart from the work: the same tests in one process with it. */
 import type { GraderSpec } from "../../base/schema/task.ts";
 import type { Grader } from "../grader.ts";
-import { graderOf, specOfGrader } from "../index.ts";
+import { graderOf, specOfGrader } from "../registry.ts";
 import { runsApart, TestsSpec } from "../tests.ts";
 
 /** null: none of its tests runs apart. */

@@ -7,11 +7,11 @@
 import { randomBytes } from "node:crypto";
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import { withinTime } from "../../base/host/within-time.ts";
-import type { ExecOptions, ExecResult, Sandbox } from "../../sandboxes/sandbox.ts";
-import { envInside } from "../../sandboxes/task-spec.ts";
+import type { ExecOptions, ExecResult, Sandbox } from "../../sandboxes/index.ts";
+import { envInside } from "../../sandboxes/index.ts";
 import type { GradeContext } from "../grader.ts";
 import type { ReportParser } from "../parsers/report-parser.ts";
-import { addedPaths, changedPaths } from "../work.ts";
+import { addedPaths, changedPaths } from "../work/work.ts";
 import { runnerKit } from "./runner-files.ts";
 
 /** Runner and report live outside the workdir: no file of the work can stand in their place. */

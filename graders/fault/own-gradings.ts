@@ -5,9 +5,9 @@
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
 import { Deadline } from "../../base/host/deadline.ts";
 import type { Verdict } from "../../base/schema/rollout.ts";
-import { goldWork } from "../gold.ts";
 import type { GradeContext } from "../grader.ts";
 import { Unfetched } from "../harbor/unfetched.ts";
+import { goldWork } from "../work/gold.ts";
 import { type Clock, clockOf, isWellInside, saidClock, wholeSeconds } from "./clock.ts";
 
 /** Stands in the verdict's evidence as `own_files`. `unfetched`: signs that its tests lacked tools. */

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
 import { matchesAny, type TreeFile } from "../../base/files/file-tree.ts";
-import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { Sandbox } from "../../sandboxes/index.ts";
 
 export type Artifact = { source: string; exclude: readonly string[] };
 

@@ -7,7 +7,7 @@ import { posix } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
 import { isInside } from "../../base/files/file-tree.ts";
 import type { LayerEntry } from "../../base/files/layer.ts";
-import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { Sandbox } from "../../sandboxes/index.ts";
 
 type HeldEntry = Pick<LayerEntry, "path" | "type" | "kind">;
 

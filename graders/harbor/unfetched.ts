@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import type { NetworkAccess, NetworkUse } from "../../base/schema/network.ts";
-import { hostName } from "../../sandboxes/network/allowed-names.ts";
+import { hostName } from "../../sandboxes/network/index.ts";
 
 export const Unfetched = z.strictObject({
   /** Programs that were not found, and that the script fetches or fetches by. */

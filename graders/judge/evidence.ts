@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { readLayer } from "../../base/files/layer.ts";
 import { answerOf } from "../answer-of.ts";
 import type { GradeContext } from "../grader.ts";
-import { workEvidence } from "../work.ts";
+import { workEvidence } from "../work/work.ts";
 
 export const sights = ["answer", "files", "calls"] as const;
 export type Sight = (typeof sights)[number];

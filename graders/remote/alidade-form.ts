@@ -6,7 +6,7 @@ import type { WorkLayer } from "../../base/files/layer.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { answerOf } from "../answer-of.ts";
 import { ToldComponents } from "../rules/told-reward.ts";
-import { workEvidence } from "../work.ts";
+import { workEvidence } from "../work/work.ts";
 import type { RemoteForm, RemoteQuestion } from "./remote-form.ts";
 
 /** Servers tell it apart from later forms. */

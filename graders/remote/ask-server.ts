@@ -8,8 +8,8 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, type ErrorCode, messageOf } from "../../base/errors.ts";
 import { readJson } from "../../base/schema/read-json.ts";
-import { retryAfterSeconds } from "../../engines/http/retry-after.ts";
-import { hideSecrets } from "../../engines/secrets/secrets.ts";
+import { retryAfterSeconds } from "../../base/wire/retry-after.ts";
+import { hideSecrets } from "../../base/wire/secrets.ts";
 
 export type ServerQuestion = {
   url: string;

@@ -1,7 +1,7 @@
 /** The servers that an operator lets tasks ask for rewards, and their keys. */
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
-import { keepSecret } from "../../engines/secrets/secrets.ts";
+import { keepSecret } from "../../base/wire/secrets.ts";
 
 /** A server that tasks may ask. `key`: sent to it alone, as a bearer token. */
 export type GraderServer = { origin: string; key: string | null };

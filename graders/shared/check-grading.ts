@@ -2,7 +2,7 @@
 import { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../grader.ts";
-import { withParts } from "../index.ts";
+import { withParts } from "../registry.ts";
 import { isShared, keepsProcesses } from "./place-to-grade.ts";
 
 /** Throws `task_invalid` for a task that asks for the agent's own sandbox and cannot be graded there. */

@@ -4,9 +4,8 @@
  */
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { NetworkLog } from "../../sandboxes/network/network-log.ts";
-import { type NetworkRules, openNetwork } from "../../sandboxes/network/open-network.ts";
-import type { AfterFreeze, Sandbox } from "../../sandboxes/sandbox.ts";
+import type { AfterFreeze, Sandbox } from "../../sandboxes/index.ts";
+import { NetworkLog, type NetworkRules, openNetwork } from "../../sandboxes/network/index.ts";
 import type { GradeContext } from "../grader.ts";
 import { keepsProcesses } from "./place-to-grade.ts";
 import { standStill } from "./stand-still.ts";

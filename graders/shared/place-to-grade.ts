@@ -5,7 +5,7 @@
 import { AlidadeError } from "../../base/errors.ts";
 import type { Tier } from "../../base/schema/rollout.ts";
 import type { GradingPlace, Task } from "../../base/schema/task.ts";
-import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { Sandbox } from "../../sandboxes/index.ts";
 import type { GradeContext } from "../grader.ts";
 
 /** Returns the agent's own sandbox if it is lent; otherwise a fresh one without the work. */

@@ -1,7 +1,7 @@
 /** Suspends the agent's processes while its work is read, if the task keeps them for grading (`keep_processes`). */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
-import type { Sandbox, SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
 import { keepsProcesses } from "./place-to-grade.ts";
 
 /** Suspends all processes inside until the sandbox is resumed. */

@@ -1,5 +1,5 @@
 /** Answers about answers, from a session's record. A turn that is read there has arrived. */
-import type { RecordRequest } from "../dialects/dialect.ts";
+import type { RecordRequest } from "../dialects/index.ts";
 import type { Gate } from "../http/gate.ts";
 import type { HttpExchange } from "../http/http-exchange.ts";
 import type { Call } from "../session/call.ts";

@@ -3,7 +3,7 @@
  * budget and place at an engine, and is handled as if its request had come alone. The answers leave together; where one
  * fails the request has failed, and what the others sampled stays on the record for the client's next try.
  */
-import type { ChoicePlace, HttpAnswer, SeveralAnswers, SseFrame, StreamJoiner } from "../dialects/dialect.ts";
+import type { ChoicePlace, HttpAnswer, SeveralAnswers, SseFrame, StreamJoiner } from "../dialects/index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Session } from "../session/session.ts";
 import { assertPlacesFor } from "./admit.ts";

@@ -8,7 +8,7 @@
 import { AlidadeError } from "../../base/errors.ts";
 import { didYouMean } from "../../base/schema/nearest-word.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
-import type { Headers } from "../dialects/dialect.ts";
+import type { Headers } from "../dialects/index.ts";
 
 export type GivenIds = Partial<Pick<SessionSpec, "task_id" | "group_id" | "sample_index" | "rollout_id">>;
 export type GivenPlace = { ids: GivenIds; labels: Record<string, string> };

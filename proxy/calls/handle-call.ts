@@ -5,7 +5,7 @@
 
 import type { AlidadeError } from "../../base/errors.ts";
 import type { NeutralRequest } from "../../base/schema/message.ts";
-import type { CallLabels } from "../dialects/dialect.ts";
+import type { CallLabels } from "../dialects/index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { continueFrom } from "../restore/continue-from.ts";
 import { match } from "../restore/match.ts";

@@ -1,7 +1,7 @@
 /** What a request is the same as: its tools as they were first sent, and its fingerprint. */
 
 import type { NeutralRequest, Tool } from "../../base/schema/message.ts";
-import type { CallLabels } from "../dialects/dialect.ts";
+import type { CallLabels } from "../dialects/index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { fingerprintOf } from "../restore/fingerprint.ts";
 import type { RestoreResult } from "../restore/restore.ts";

@@ -2,7 +2,7 @@
 
 import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import type { ErrorRecord } from "../../base/schema/session-log.ts";
-import type { CallLabels } from "../dialects/dialect.ts";
+import type { CallLabels } from "../dialects/index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Call } from "../session/call.ts";
 import { toErrorRecord } from "../session/error-record.ts";

@@ -8,7 +8,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import { withinTime } from "../../base/host/within-time.ts";
 import { mintToolCallId } from "../../base/schema/ids.ts";
 import type { Turn } from "../../base/schema/message.ts";
-import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/dialect.ts";
+import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { Call } from "../session/call.ts";
 import type { CallRun } from "../session/call-run.ts";

@@ -2,7 +2,7 @@
 
 import { mintToolCallId, newId } from "../../base/schema/ids.ts";
 import { type Message, toolCallsOf } from "../../base/schema/message.ts";
-import type { Dialect, SessionRecord, StoredCall, StoredConversation } from "../dialects/dialect.ts";
+import type { Dialect, SessionRecord, StoredCall, StoredConversation } from "../dialects/index.ts";
 import type { Call } from "../session/call.ts";
 import { fromErrorRecord } from "../session/error-record.ts";
 import type { Session } from "../session/session.ts";

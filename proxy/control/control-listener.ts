@@ -10,7 +10,7 @@ import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { hashKey } from "../../base/schema/ids.ts";
-import { keepSecret } from "../../engines/index.ts";
+import { keepSecret } from "../../base/wire/secrets.ts";
 import { closeListener, listenOn } from "../http/listen.ts";
 import type { ControlEnv } from "./control-body.ts";
 import { engineRoutes } from "./control-engines.ts";

@@ -1,8 +1,23 @@
-/** The API shapes that harnesses may speak. */
-import { anthropicMessages } from "./anthropic-messages.ts";
-import { googleGenerateContent } from "./google-generate-content.ts";
-import { openaiChat } from "./openai-chat.ts";
-import { openaiCompletions } from "./openai-completions.ts";
-import { openaiResponses } from "./openai-responses.ts";
-
-export const dialects = [openaiChat, openaiResponses, anthropicMessages, googleGenerateContent, openaiCompletions] as const;
+export { fromCarrier } from "./carrier.ts";
+export {
+  type Address,
+  type AnswerContext,
+  type CallLabels,
+  type ChoicePlace,
+  type Dialect,
+  type Framing,
+  type Headers,
+  type HttpAnswer,
+  type RecordRequest,
+  type Route,
+  type SessionRecord,
+  type SeveralAnswers,
+  type SseFrame,
+  type StoredCall,
+  type StoredConversation,
+  type StreamJoiner,
+  type StreamWriter,
+  toEvents,
+} from "./dialect.ts";
+export { dialects } from "./registry.ts";
+export { toolInput } from "./tool-input.ts";

@@ -1,5 +1,5 @@
 /** One request of a harness: what came in, and the ways to answer. `http-exchange.ts` is a connection; `calls/choices.ts` shares one. */
-import type { ChoicePlace, Dialect, Headers, HttpAnswer, SseFrame } from "../dialects/dialect.ts";
+import type { ChoicePlace, Dialect, Headers, HttpAnswer, SseFrame } from "../dialects/index.ts";
 import type { RequestBytes } from "./request-bytes.ts";
 
 export interface Exchange {

@@ -15,7 +15,7 @@ import { givenPlace } from "../calls/given-place.ts";
 import { handleCall, refuseCall } from "../calls/handle-call.ts";
 import { sessionRecord } from "../calls/session-record.ts";
 import type { CallSurroundings } from "../calls/surroundings.ts";
-import type { Address, Dialect, Headers, Route } from "../dialects/dialect.ts";
+import type { Address, Dialect, Headers, Route } from "../dialects/index.ts";
 import { dialects } from "../dialects/index.ts";
 import { continueFrom } from "../restore/continue-from.ts";
 import { restore } from "../restore/restore.ts";

@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 import type { Writable } from "node:stream";
 import { type StreamEncoder, streamEncoder } from "../../base/wire/framing.ts";
-import type { Dialect, Framing, Headers, HttpAnswer, SseFrame } from "../dialects/dialect.ts";
+import type { Dialect, Framing, Headers, HttpAnswer, SseFrame } from "../dialects/index.ts";
 import type { Exchange } from "./exchange.ts";
 import type { RequestBytes } from "./request-bytes.ts";
 import { writeChunk } from "./write-chunk.ts";

@@ -1,7 +1,7 @@
 /** Requests without a route: answered with an error in the caller's own dialect, and never recorded as a call. */
 
 import { AlidadeError } from "../../base/errors.ts";
-import type { Dialect, Headers, HttpAnswer } from "../dialects/dialect.ts";
+import type { Dialect, Headers, HttpAnswer } from "../dialects/index.ts";
 import { dialects } from "../dialects/index.ts";
 
 /** Embeddings, files, batches, tokenizers …: none of these is passed on, because a session has no place for them. */

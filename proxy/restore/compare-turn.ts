@@ -7,8 +7,7 @@ import { canonicalArguments, parseArguments } from "../../base/schema/arguments.
 import { type Message, type Part, type ToolCallPart, textOf, toolCallsOf } from "../../base/schema/message.ts";
 import type { Restored } from "../../base/schema/session-log.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
-import { fromCarrier } from "../dialects/carrier.ts";
-import { toolInput } from "../dialects/tool-input.ts";
+import { fromCarrier, toolInput } from "../dialects/index.ts";
 import { ownId } from "./own-id.ts";
 
 export type Comparison = {

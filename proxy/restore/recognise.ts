@@ -2,7 +2,7 @@
 
 import { type Message, textOf, toolCallsOf } from "../../base/schema/message.ts";
 import type { Restored } from "../../base/schema/session-log.ts";
-import { fromCarrier } from "../dialects/carrier.ts";
+import { fromCarrier } from "../dialects/index.ts";
 import { type Call, isSameMessage } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
 import { idInText, ownId } from "./own-id.ts";

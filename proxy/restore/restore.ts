@@ -6,7 +6,7 @@
 import type { Message } from "../../base/schema/message.ts";
 import { toolCallsOf } from "../../base/schema/message.ts";
 import type { Restored } from "../../base/schema/session-log.ts";
-import { fromCarrier } from "../dialects/carrier.ts";
+import { fromCarrier } from "../dialects/index.ts";
 import type { Call } from "../session/call.ts";
 import type { RestoredTurn } from "../session/sent-before.ts";
 import type { Session } from "../session/session.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
-import type { CallLabels } from "../dialects/dialect.ts";
+import type { CallLabels } from "../dialects/index.ts";
 
 export function believedLabels(
   { sandboxed, known_classes }: Pick<SessionSpec, "sandboxed" | "known_classes">,

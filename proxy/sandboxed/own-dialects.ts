@@ -5,7 +5,7 @@
 
 import { AlidadeError } from "../../base/errors.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
-import type { Dialect, Route } from "../dialects/dialect.ts";
+import type { Dialect, Route } from "../dialects/index.ts";
 import { dialects } from "../dialects/index.ts";
 
 type Spoken = Pick<SessionSpec, "dialects">;

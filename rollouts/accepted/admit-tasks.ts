@@ -6,9 +6,9 @@ import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Limiter } from "../../base/host/limiter.ts";
 import type { AdmissionRecord } from "../../base/schema/admission.ts";
 import type { Verdict } from "../../base/schema/rollout.ts";
-import { type Examination, type ExaminationOptions, examineTask } from "../../graders/admission/examine-task.ts";
-import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import type { HashedTask } from "../../tasks/task-set.ts";
+import { type Examination, type ExaminationOptions, examineTask } from "../../graders/admission/index.ts";
+import type { SandboxBackend } from "../../sandboxes/index.ts";
+import type { HashedTask } from "../../tasks/index.ts";
 import { admissionFile, keepAdmission, readAdmission } from "./admission-records.ts";
 
 export type TaskCheck = {

@@ -1,10 +1,10 @@
 /** Chooses tasks for `--admitted-only` of a run or a service: those that `alidade check` has admitted on this machine. */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
-import type { Grader } from "../../graders/grader.ts";
-import { isShared, keepsProcesses } from "../../graders/shared/place-to-grade.ts";
-import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { contentHash } from "../../tasks/task-set.ts";
+import type { Grader } from "../../graders/index.ts";
+import { isShared, keepsProcesses } from "../../graders/shared/index.ts";
+import type { SandboxBackend } from "../../sandboxes/index.ts";
+import { contentHash } from "../../tasks/index.ts";
 import { acceptedTasks, type OnTaskLeftOut } from "./accepted-tasks.ts";
 import { readAdmission } from "./admission-records.ts";
 

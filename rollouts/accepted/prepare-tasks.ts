@@ -1,11 +1,10 @@
 /** Makes what the sandboxes of tasks start from, before the first sandbox starts. */
 import type { AlidadeError } from "../../base/errors.ts";
 import type { Environment, Task } from "../../base/schema/task.ts";
-import type { Grader } from "../../graders/grader.ts";
+import type { Grader } from "../../graders/index.ts";
 import { environmentsOf } from "../../graders/index.ts";
-import type { PreparedImage } from "../../sandboxes/image-store.ts";
-import type { PrepareOptions, SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { isSome, noneLeft } from "../../tasks/none-left.ts";
+import type { PreparedImage, PrepareOptions, SandboxBackend } from "../../sandboxes/index.ts";
+import { isSome, noneLeft } from "../../tasks/index.ts";
 import { acceptedTasks, isTheUsers, namingTask, type OnTaskLeftOut } from "./accepted-tasks.ts";
 
 export type TaskPreparation = Omit<PrepareOptions, "user"> & {

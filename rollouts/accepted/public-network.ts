@@ -2,9 +2,9 @@
 import { AlidadeError } from "../../base/errors.ts";
 import type { NetworkAccess } from "../../base/schema/network.ts";
 import type { Task } from "../../base/schema/task.ts";
-import type { Grader } from "../../graders/grader.ts";
+import type { Grader } from "../../graders/index.ts";
 import { environmentsOf } from "../../graders/index.ts";
-import { networksOf } from "../../sandboxes/check-spec.ts";
+import { networksOf } from "../../sandboxes/index.ts";
 
 export type PublicGrant = { allow_public: boolean; allow_public_tests?: boolean };
 

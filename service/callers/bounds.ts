@@ -3,7 +3,7 @@
  * all. So a token has a share of its own, and what it takes beyond is refused or waits without being read, and costs others nothing.
  */
 import { AlidadeError } from "../../base/errors.ts";
-import { FairShare } from "../../proxy/http/fair-share.ts";
+import { FairShare } from "../../proxy/http/index.ts";
 import type { AccessToken } from "../access.ts";
 
 const mebibyte = 1024 * 1024;

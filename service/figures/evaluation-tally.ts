@@ -1,8 +1,8 @@
 /** What the results of an evaluation set come to: mean reward and pass@k by task, and what they were sampled with. */
 import { z } from "zod";
 import { nameOfPolicy, Policy } from "../../base/schema/policy.ts";
+import { type RewardOfTask, type Statistics, statisticsOf } from "../../base/statistics/statistics.ts";
 import type { ResultRow } from "../ledger/index.ts";
-import { type RewardOfTask, type Statistics, statisticsOf } from "./statistics.ts";
 
 type EvaluatedRow = Pick<ResultRow, "task_hash" | "reward" | "error" | "mask_reason" | "policies">;
 

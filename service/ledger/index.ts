@@ -1,4 +1,4 @@
-export { groupsAllowed, lagAt } from "./admission.ts";
+export { lagAt } from "./admission.ts";
 export { Changes } from "./changes.ts";
 export { conflicting } from "./conflict.ts";
 export {
@@ -7,7 +7,6 @@ export {
   type HeardNode,
   NodeAnswer,
   type NodeQuestion,
-  type NodeReport,
   ordersOf,
   type PolicyName,
 } from "./control-state.ts";
@@ -27,24 +26,19 @@ export {
   type Ledger,
   leaseSeconds,
   mostLost,
-  type NodeSpec,
   type NodeState,
-  type Orders,
   type SetState,
-  type Submitted,
   type WholeGroup,
 } from "./ledger.ts";
 export { PostgresLedger } from "./postgres/postgres-ledger.ts";
 export {
   AttemptFigures,
   AttemptResult,
-  type EarlierAttempt,
   EngineSpans,
   GroupPart,
   type GroupVersions,
   mostEngineSpans,
   type OnStale,
-  PayloadRef,
   ResultRow,
   SetSpec,
 } from "./records.ts";

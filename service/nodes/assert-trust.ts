@@ -1,6 +1,6 @@
 /** A set's demands hold at each node, whatever the node's own configuration says: its sandboxes and graders are what is looked at. */
 import { AlidadeError } from "../../base/errors.ts";
-import { isBelowTier, tierOfTask } from "../../graders/min-tier.ts";
+import { isBelowTier, tierOfTask } from "../../graders/index.ts";
 import type { RunSetup } from "../../rollouts/index.ts";
 import type { Claim } from "../ledger/index.ts";
 

@@ -1,8 +1,8 @@
 /** What a claim says, as a plan for this machine. */
 
 import type { SessionOptions } from "../../base/schema/session-spec.ts";
-import type { Harness } from "../../harnesses/harness.ts";
-import { derivedSeed } from "../../proxy/calls/derived-seed.ts";
+import type { Harness } from "../../harnesses/index.ts";
+import { derivedSeed } from "../../proxy/index.ts";
 import type { RolloutPlan } from "../../rollouts/index.ts";
 import type { Claim } from "../ledger/index.ts";
 

@@ -2,7 +2,7 @@
 
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { RolloutOutcome } from "../../rollouts/index.ts";
-import { attemptFigures } from "../figures/attempt-figures.ts";
+import { attemptFigures } from "../figures/index.ts";
 import { type AttemptResult, shortError } from "../ledger/index.ts";
 
 export function attemptResult({ record, trajectory }: RolloutOutcome, payload: AttemptResult["payload"]): AttemptResult {

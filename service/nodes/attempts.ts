@@ -4,13 +4,18 @@ import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../../
 import { hashOf } from "../../base/schema/ids.ts";
 import type { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
-import type { Harness } from "../../harnesses/harness.ts";
-import { checkPublicNetwork } from "../../rollouts/accepted/public-network.ts";
-import { beforeNextAttempt } from "../../rollouts/before-next-attempt.ts";
-import { type RolloutOutcome, type RunSetup, rolloutsOn } from "../../rollouts/index.ts";
-import { NullWatch, watchOfService } from "../../rollouts/null-watch.ts";
-import { brokenBy } from "../../rollouts/rollouts.ts";
-import { withServices } from "../../sandboxes/task-spec.ts";
+import type { Harness } from "../../harnesses/index.ts";
+import { checkPublicNetwork } from "../../rollouts/accepted/index.ts";
+import {
+  beforeNextAttempt,
+  brokenBy,
+  NullWatch,
+  type RolloutOutcome,
+  type RunSetup,
+  rolloutsOn,
+  watchOfService,
+} from "../../rollouts/index.ts";
+import { withServices } from "../../sandboxes/index.ts";
 import { type Blobs, putAllPacked } from "../blobs/index.ts";
 import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured, setAside } from "../ledger/index.ts";
 import { assertTrust } from "./assert-trust.ts";

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ErrorCode } from "../../base/errors.ts";
-import type { Fault } from "../../proxy/control/health.ts";
+import type { Fault } from "../../proxy/control/index.ts";
 
 /**
  * What this machine may be the cause of. An image that cannot be had, a service that is not healthy and demands that the node cannot

@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, type ErrorCode, messageOf } from "../../base/errors.ts";
 import type { LastGuard } from "../../base/host/deaths/last-guard.ts";
-import type { Controlled } from "../../proxy/control/controlled.ts";
-import { type Fault, timeText } from "../../proxy/control/health.ts";
+import type { Controlled } from "../../proxy/control/index.ts";
+import { type Fault, timeText } from "../../proxy/control/index.ts";
 import { type AttemptResult, beatSeconds, Changes, type Claim, type ClaimedSets, type Lease, type Ledger } from "../ledger/index.ts";
 import { BrokenStreak } from "./broken-streak.ts";
 import { ControlFollower } from "./control-follower.ts";

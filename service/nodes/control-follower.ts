@@ -4,9 +4,9 @@
  * same gates under the same names as the others before it samples anything.
  */
 import { asAlidadeError, messageOf } from "../../base/errors.ts";
-import type { Controlled } from "../../proxy/control/controlled.ts";
-import type { EngineSlot } from "../../proxy/pool/engine-slot.ts";
-import { preferPolicy } from "../../proxy/pool/serving.ts";
+import type { Controlled } from "../../proxy/control/index.ts";
+import type { EngineSlot } from "../../proxy/pool/index.ts";
+import { preferPolicy } from "../../proxy/pool/index.ts";
 import {
   type ControlState,
   type FenceOrder,

@@ -5,8 +5,7 @@
 import { hostname } from "node:os";
 import { isLoopback } from "../../base/host/is-loopback.ts";
 import { hashOf } from "../../base/schema/ids.ts";
-import type { EnginePool } from "../../proxy/pool/engine-pool.ts";
-import type { EngineSlot } from "../../proxy/pool/engine-slot.ts";
+import type { EnginePool, EngineSlot } from "../../proxy/pool/index.ts";
 import type { EngineUse, Lease, Ledger } from "../ledger/index.ts";
 
 export class EngineGrants {

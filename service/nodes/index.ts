@@ -1,3 +1,4 @@
+export { sampledBy } from "./attempt-result.ts";
 export { newestName } from "./newest-name.ts";
 export { faultsOfMachine } from "./node-health.ts";
 export { OldRecords } from "./old-records.ts";

@@ -3,7 +3,7 @@
  * drained. Half a lease is three beats; what still runs at five sixths is cancelled, which an engine does within seconds.
  */
 import { AlidadeError } from "../../base/errors.ts";
-import type { EnginePool } from "../../proxy/pool/engine-pool.ts";
+import type { EnginePool } from "../../proxy/pool/index.ts";
 import type { Lease } from "../ledger/index.ts";
 
 const shutAfter = 1 / 2;

@@ -3,8 +3,8 @@ import { createServer } from "node:http";
 import { messageOf } from "../../base/errors.ts";
 import { untilAborted } from "../../base/host/until-aborted.ts";
 import { type MetricFamily, prometheusText, prometheusType } from "../../base/wire/prometheus-text.ts";
-import { type Fault, faultsOfProxy, type Health, healthOf, statusCodeOf } from "../../proxy/control/health.ts";
-import { closeListener, listenOn } from "../../proxy/http/listen.ts";
+import { type Fault, faultsOfProxy, type Health, healthOf, statusCodeOf } from "../../proxy/control/index.ts";
+import { closeListener, listenOn } from "../../proxy/http/index.ts";
 import type { RunSetup } from "../../rollouts/index.ts";
 
 /** A monitor waits a few seconds for an answer; a container engine may hang. */

@@ -1,8 +1,8 @@
 /** One machine at work for a ledger. */
 import { messageOf } from "../../base/errors.ts";
 import { gauge, type MetricFamily } from "../../base/wire/prometheus-text.ts";
-import { engineMetrics } from "../../proxy/control/engine-metrics.ts";
-import type { Fault } from "../../proxy/control/health.ts";
+import type { Fault } from "../../proxy/control/index.ts";
+import { engineMetrics } from "../../proxy/control/index.ts";
 import type { Ledger } from "../ledger/index.ts";
 import { type AttemptSetup, Attempts } from "./attempts.ts";
 import { ClaimLoop } from "./claim-loop.ts";

@@ -8,10 +8,7 @@ import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { complaintOf } from "../../base/schema/complaint.ts";
 import { AbsolutePath } from "../../base/schema/environment/absolute-path.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { fromJsonText } from "../../tasks/swe/columns.ts";
-import { oneCommit } from "../../tasks/swe/one-commit.ts";
-import { quoted, shell } from "../../tasks/swe/published-task.ts";
-import { sweBench } from "../../tasks/swe/swe-bench.ts";
+import { fromJsonText, oneCommit, quoted, shell, sweBench } from "../../tasks/swe/index.ts";
 
 const Patch = {
   repo_dir: AbsolutePath.default("/testbed"),

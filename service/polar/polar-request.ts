@@ -9,7 +9,7 @@ import { ImageName } from "../../base/schema/environment/image-name.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import { Environment, Task } from "../../base/schema/task.ts";
-import { shell } from "../../tasks/swe/published-task.ts";
+import { shell } from "../../tasks/swe/index.ts";
 import { GroupPart, SetSpec } from "../ledger/index.ts";
 import { AgentSettings, setOptionsOf } from "./agent-settings.ts";
 import { none } from "./asks-nothing.ts";

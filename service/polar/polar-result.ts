@@ -2,8 +2,7 @@
 
 import { readJson } from "../../base/schema/read-json.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
-import { callsOfRow, inputOf, outputOf, toolsOf } from "../../exporters/rows/row-calls.ts";
-import { toChatMessages, toChatTool } from "../../exporters/shapes/chat-messages.ts";
+import { callsOfRow, inputOf, outputOf, toChatMessages, toChatTool, toolsOf } from "../../exporters/index.ts";
 import { type FlatRow, responseOnly, selectRows } from "../../reconstruct/index.ts";
 import { type Blobs, getPacked } from "../blobs/index.ts";
 import { enoughStand, type ResultRow, type SetSpec } from "../ledger/index.ts";

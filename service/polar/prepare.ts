@@ -1,6 +1,6 @@
 /** Polar's recipes of a runtime (`prepare`, `eval_prepare`) as lines of a shell. */
 import { z } from "zod";
-import { quoted } from "../../tasks/swe/published-task.ts";
+import { quoted } from "../../tasks/swe/index.ts";
 import { none } from "./asks-nothing.ts";
 
 export const EnvironmentVariables = z.record(z.string().regex(/^[A-Za-z_]\w*$/, "the name of a variable"), z.string()).default({});

@@ -1,7 +1,7 @@
 /** Routes for nodes that share no disk and no bucket with the service: its place of trajectories, over HTTP. */
 
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
-import { RequestBytes } from "../../proxy/http/request-bytes.ts";
+import { RequestBytes } from "../../proxy/http/index.ts";
 import { isBlobKey, piecesOf } from "../blobs/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";

@@ -1,8 +1,7 @@
 /** The route of figures: of each policy step, and of an evaluation as a whole. */
 import { z } from "zod";
-import type { Evaluation } from "../figures/evaluation-tally.ts";
-import type { StepFigures } from "../figures/step-figures.ts";
-import { passReward } from "../figures/tally.ts";
+import type { Evaluation, StepFigures } from "../figures/index.ts";
+import { passReward } from "../figures/index.ts";
 import { biasesOf, type ResultRow, type SetState } from "../ledger/index.ts";
 import type { SetTallies } from "../set-tallies.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";

@@ -2,7 +2,7 @@
 import { SharedWork } from "../../base/host/shared-work.ts";
 import type { Histogram } from "../../base/wire/histogram.ts";
 import { prometheusText, prometheusType } from "../../base/wire/prometheus-text.ts";
-import { engineMetrics } from "../../proxy/control/engine-metrics.ts";
+import { engineMetrics } from "../../proxy/control/index.ts";
 import type { Caller } from "../callers/caller.ts";
 import type { Ledger } from "../ledger/index.ts";
 import { ledgerMetrics, type SetFigures } from "../ledger-metrics.ts";

@@ -1,8 +1,6 @@
 /** Routes of the operator and of weight updates. */
 import { z } from "zod";
-import { PauseBody, PolicyBody } from "../../proxy/control/fence-bodies.ts";
-import { statusCodeOf } from "../../proxy/control/health.ts";
-import { nothing } from "../../proxy/control/route.ts";
+import { nothing, PauseBody, PolicyBody, statusCodeOf } from "../../proxy/control/index.ts";
 import { ServiceControl } from "../fences/service-control.ts";
 import { serviceHealth } from "../service-health.ts";
 import type { ServiceParts } from "../service-parts.ts";

@@ -1,8 +1,8 @@
 /** Answers how often each task of a set was passed. */
 import { z } from "zod";
-import { rateOf } from "../../tasks/pass-rate.ts";
-import { type Interval, shareInterval } from "../figures/intervals.ts";
-import { passReward } from "../figures/tally.ts";
+import { type Interval, shareInterval } from "../../base/statistics/intervals.ts";
+import { rateOf } from "../../tasks/index.ts";
+import { passReward } from "../figures/index.ts";
 import type { SetPasses } from "../set-passes.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 

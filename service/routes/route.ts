@@ -1,6 +1,6 @@
 /** A route of the service: who may call it stands beside it, and who does call it comes with each request. */
 import type { z } from "zod";
-import type { ListenerRoute, RouteRequest } from "../../proxy/control/route.ts";
+import type { ListenerRoute, RouteRequest } from "../../proxy/control/index.ts";
 import type { AccessRole } from "../access.ts";
 import type { Caller } from "../callers/caller.ts";
 

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Turns } from "../../base/host/turns.ts";
-import { nothing } from "../../proxy/control/route.ts";
-import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/pass-rate.ts";
+import { nothing } from "../../proxy/control/index.ts";
+import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/index.ts";
 import type { Caller } from "../callers/caller.ts";
-import { passReward } from "../figures/tally.ts";
+import { passReward } from "../figures/index.ts";
 import { assertAsStrict, type CancelOrder, GroupPart, placesOf, SetSpec, type SetState, strictest } from "../ledger/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import type { SetPasses } from "../set-passes.ts";

@@ -1,7 +1,7 @@
 /** Lines of a log for machines: one JSON object an event, with the ids that join it to records and spans. */
 
 import type { EndedAttempt, EndedCall, WatchedSet } from "../../base/schema/watcher.ts";
-import { hideSecrets } from "../../engines/secrets/secrets.ts";
+import { hideSecrets } from "../../base/wire/secrets.ts";
 import { boundedText } from "./recorded-span.ts";
 
 export type LogLevel = "info" | "warn" | "error";

@@ -1,6 +1,6 @@
 /** A span as data, and the ids by which spans of several processes find each other. */
 import { hash } from "node:crypto";
-import { hideSecrets } from "../../engines/secrets/secrets.ts";
+import { hideSecrets } from "../../base/wire/secrets.ts";
 
 export type SpanAttributes = Record<string, string | number | boolean | string[]>;
 

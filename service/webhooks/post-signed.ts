@@ -8,7 +8,7 @@ import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { untilAborted } from "../../base/host/until-aborted.ts";
 import { checkedAddresses, type Network } from "../../base/wire/network.ts";
 import { isPublicName } from "../../base/wire/public-name.ts";
-import { publicInternet } from "../../sandboxes/network/public-internet.ts";
+import { publicInternet } from "../../sandboxes/network/index.ts";
 
 export type Webhook = {
   url: string;

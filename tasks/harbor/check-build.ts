@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
 import { Build } from "../../base/schema/environment/build.ts";
-import { readContext } from "../../sandboxes/images/build/build-context.ts";
+import { readContext } from "../../sandboxes/index.ts";
 import { taskError } from "../task-error.ts";
 
 /** A context that no build may have is this task's fault, and not the run's. */

@@ -1,5 +1,5 @@
 import type { NetworkAccess } from "../../base/schema/network.ts";
-import type { LastStage } from "../../sandboxes/images/build/dockerfile.ts";
+import type { LastStage } from "../../sandboxes/index.ts";
 import type { LoadOptions } from "../task-format.ts";
 import type { StepConfig, TaskConfig } from "./task-config.ts";
 

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { parse } from "smol-toml";
 import { messageOf } from "../../base/errors.ts";
-import { readText } from "../read-text.ts";
+import { readText } from "../readers/read-text.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { TaskConfig } from "./task-config.ts";
 

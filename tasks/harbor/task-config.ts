@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { z } from "zod";
 import { ImageName } from "../../base/schema/environment/image-name.ts";
-import { RewardRule } from "../../graders/harbor/reward-rule.ts";
+import { RewardRule } from "../../graders/harbor/index.ts";
 
 const seconds = z.number().positive().max(2_000_000);
 const Strings = z.record(z.string(), z.string());

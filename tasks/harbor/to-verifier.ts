@@ -2,7 +2,7 @@
 import { lstat } from "node:fs/promises";
 import { join, posix } from "node:path";
 import type { NetworkAccess } from "../../base/schema/network.ts";
-import type { HarborSpec } from "../../graders/harbor.ts";
+import type { HarborSpec } from "../../graders/index.ts";
 import { exists, folderBelow } from "../host-path.ts";
 import { taskError } from "../task-error.ts";
 import { expandEnv } from "./expand-env.ts";

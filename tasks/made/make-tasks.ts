@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
 import { lockFile } from "../../base/host/lock-file.ts";
 import { Task } from "../../base/schema/task.ts";
-import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import type { SandboxBackend } from "../../sandboxes/index.ts";
 import { native } from "../native.ts";
 import { apartCommand } from "./apart-command.ts";
 import type { CandidateFix } from "./candidate-fix.ts";

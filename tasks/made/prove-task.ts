@@ -3,9 +3,8 @@ import { applyPatch } from "../../base/files/apply-patch.ts";
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { freshSandbox, type SandboxOwner } from "../../graders/grade.ts";
-import { TestsSpec, testWork } from "../../graders/tests.ts";
-import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
+import { freshSandbox, type SandboxOwner, TestsSpec, testWork } from "../../graders/index.ts";
+import type { SandboxBackend } from "../../sandboxes/index.ts";
 import type { RequiredTests } from "./draft-task.ts";
 import { NoTask } from "./no-task.ts";
 

@@ -1,5 +1,5 @@
 /** A task as a row of a trainer's own data set: what it is, and the prompt in that trainer's columns. */
-import type { HashedTask, TaskSet } from "../task-set.ts";
+import type { HashedTask, TaskSet } from "../sets/task-set.ts";
 
 /** What every row says, so that a rollout can be asked for by it and joined to its task later. */
 export type TaskFacts = {

@@ -1,7 +1,6 @@
 /** Reads rows of questions with one answer, in the columns of GSM8K and of MATH. Refuses rows whose answer cannot be compared. */
-import { boxedIn, hashedIn } from "../../graders/rules/marked-answer.ts";
-import { longestMath } from "../../graders/rules/same-math.ts";
-import { columnsOf, rowFiles } from "../read-rows.ts";
+import { boxedIn, hashedIn, longestMath } from "../../graders/index.ts";
+import { columnsOf, rowFiles } from "../readers/read-rows.ts";
 import { taskError } from "../task-error.ts";
 
 export type QuestionRow = Record<string, unknown>;

@@ -1,5 +1,5 @@
 /** `eval_script` of swebench 5. It prints the marks around the tests, but not how the test command ended. */
-import { marks } from "../../graders/parsers/swe/status-log.ts";
+import { marks } from "../../graders/parsers/index.ts";
 import { taskError } from "../task-error.ts";
 
 /** Adds a line that prints how the tests ended. Throws if a mark is missing, because no result would be found then. */

@@ -18,12 +18,12 @@ import { hashTree, matchesAny, readFolder } from "../../base/files/file-tree.ts"
 import { cached } from "../../base/host/cache-folder.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import { Environment, Limits, Task } from "../../base/schema/task.ts";
-import { TestsSpec } from "../../graders/tests.ts";
+import { TestsSpec } from "../../graders/index.ts";
 import { folderBelow } from "../host-path.ts";
 import { loadEach } from "../load-each.ts";
 import { withNode } from "../node-environment.ts";
 import { installedPackages, lockedPackages, packageSource } from "../npm-source.ts";
-import type { LocatedRow } from "../read-rows.ts";
+import type { LocatedRow } from "../readers/read-rows.ts";
 import { parseTask } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { Names, RequiredNames } from "./columns.ts";

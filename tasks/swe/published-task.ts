@@ -3,9 +3,8 @@
 import { matchesAny } from "../../base/files/file-tree.ts";
 import { patchedPaths } from "../../base/files/parse-patch.ts";
 import { Task } from "../../base/schema/task.ts";
-import { parserNamed, parsers } from "../../graders/parsers/index.ts";
-import { marks } from "../../graders/parsers/swe/status-log.ts";
-import { TestsSpec } from "../../graders/tests.ts";
+import { TestsSpec } from "../../graders/index.ts";
+import { marks, parserNamed, parsers } from "../../graders/parsers/index.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import { taskIdOf } from "./columns.ts";
 import { oneCommit } from "./one-commit.ts";

@@ -1,6 +1,6 @@
 /** `task.yaml` of Terminal-Bench 1, with its defaults. Terminal-Bench ignores other fields; so do we, and name them. */
 import { z } from "zod";
-import { terminalParserNames } from "../../graders/harbor/terminal-parsers.ts";
+import { terminalParserNames } from "../../graders/harbor/index.ts";
 
 const seconds = z.number().positive().max(2_000_000);
 const word = z.string().nullish();

@@ -1,8 +1,8 @@
 /** Finds what the agent's sandbox is made from: the image that `client` builds or names. */
 import { join } from "node:path";
 import type { Build } from "../../base/schema/environment/build.ts";
-import type { LastStage } from "../../sandboxes/images/build/dockerfile.ts";
-import { lastStageOf } from "../../sandboxes/images/build/dockerfile.ts";
+import type { LastStage } from "../../sandboxes/index.ts";
+import { lastStageOf } from "../../sandboxes/index.ts";
 import { checkBuild } from "../harbor/check-build.ts";
 import { textOf } from "../harbor/read-config.ts";
 import { startOf } from "../harbor/to-environment.ts";

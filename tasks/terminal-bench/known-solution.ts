@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import type { GoldScript } from "../../base/schema/task.ts";
 import { textOf } from "../harbor/read-config.ts";
-import { readYaml } from "../read-yaml.ts";
+import { readYaml } from "../readers/read-yaml.ts";
 import { parseTask } from "../task-error.ts";
 import { keptFiles } from "./kept-files.ts";
 

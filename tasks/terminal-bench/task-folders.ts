@@ -2,7 +2,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { exists } from "../host-path.ts";
-import { readText } from "../read-text.ts";
+import { readText } from "../readers/read-text.ts";
 
 export const configName = "task.yaml";
 export const scriptName = "run-tests.sh";

@@ -2,13 +2,13 @@
 import { basename, join } from "node:path";
 import { overlay, readFolder } from "../../base/files/file-tree.ts";
 import { type Environment, Limits, Task } from "../../base/schema/task.ts";
-import type { HarborSpec } from "../../graders/harbor.ts";
+import type { HarborSpec } from "../../graders/index.ts";
 import { composeName } from "../harbor/compose/read-compose.ts";
 import { healthcheckOf, limitsOf } from "../harbor/compose/to-services.ts";
 import { textOf } from "../harbor/read-config.ts";
 import { userOf, wholeLayer } from "../harbor/to-environment.ts";
 import { exists, folderBelow } from "../host-path.ts";
-import { readYaml } from "../read-yaml.ts";
+import { readYaml } from "../readers/read-yaml.ts";
 import { parseTask, taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { BenchConfig, unknownFields } from "./bench-config.ts";

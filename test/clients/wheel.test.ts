@@ -5,7 +5,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { exporters } from "../../exporters/index.ts";
+import { exporters } from "../../exporters/registry.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { root } from "../fakes/processes/cli.ts";
 import { need } from "../needs.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { dialects } from "../../proxy/dialects/index.ts";
+import { dialects } from "../../proxy/dialects/registry.ts";
 import { readers } from "./dialect-cases.ts";
 import { dialectsReadme, path } from "./dialects-readme.ts";
 

@@ -6,7 +6,7 @@
 import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { Dialect } from "../../proxy/dialects/dialect.ts";
-import { dialects } from "../../proxy/dialects/index.ts";
+import { dialects } from "../../proxy/dialects/registry.ts";
 import { cases, faults, isSayable, readers } from "./dialect-cases.ts";
 
 export const path = fileURLToPath(new URL("../../proxy/dialects/README.md", import.meta.url));

@@ -8,10 +8,10 @@ import fc from "fast-check";
 import type { Message, Part } from "../../base/schema/message.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import { parseJson } from "../../base/wire/json.ts";
-import { dialects } from "../../proxy/dialects/index.ts";
 import { openaiCompletions } from "../../proxy/dialects/openai-completions.ts";
 import { parseResponses } from "../../proxy/dialects/openai-responses/parse.ts";
 import { toItems } from "../../proxy/dialects/openai-responses/to-items.ts";
+import { dialects } from "../../proxy/dialects/registry.ts";
 import { frozen } from "./frozen.ts";
 
 type Sayable = {

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Part } from "../../base/schema/message.ts";
-import { dialects } from "../../proxy/dialects/index.ts";
+import { dialects } from "../../proxy/dialects/registry.ts";
 import type { ScriptedReply } from "../fakes/engines/scripted-engine.ts";
 import { proxyAt } from "../fakes/proxies/proxy-at.ts";
 

@@ -17,7 +17,7 @@ import type { Turn } from "../../base/schema/message.ts";
 import { streamEncoder } from "../../base/wire/framing.ts";
 import { parseJson } from "../../base/wire/json.ts";
 import { type AnswerContext, type Dialect, type Route, toEvents } from "../../proxy/dialects/dialect.ts";
-import { dialects } from "../../proxy/dialects/index.ts";
+import { dialects } from "../../proxy/dialects/registry.ts";
 import { type Case, callId, cases, faults, isSayable, text, turnOf, usage, wantsObjects } from "./dialect-cases.ts";
 import { frozen } from "./frozen.ts";
 

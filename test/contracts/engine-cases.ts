@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { AlidadeError } from "../../base/errors.ts";
 import type { Message } from "../../base/schema/message.ts";
 import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { anthropicWire } from "../fakes/engines/scripted-anthropic.ts";
 import { ScriptedEngine, type ScriptedReply } from "../fakes/engines/scripted-engine.ts";
 import { googleWire } from "../fakes/engines/scripted-google.ts";

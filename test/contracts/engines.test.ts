@@ -11,7 +11,7 @@ import type { Tool } from "../../base/schema/message.ts";
 import { IdText } from "../../base/tokens/id-text.ts";
 import type { SampleEvent } from "../../engines/engine.ts";
 import { LostAnswer } from "../../engines/http/lost-answer.ts";
-import { engineNamed, engines } from "../../engines/index.ts";
+import { engineNamed, engines } from "../../engines/registry.ts";
 import { decode, encode, endOfTurn, logprobOf } from "../fakes/engines/scripted-engine.ts";
 import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";
 import { sglangWire } from "../fakes/engines/scripted-sglang.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { proofs } from "../../exporters/exporter.ts";
-import { exporters } from "../../exporters/index.ts";
+import { exporters } from "../../exporters/registry.ts";
 import { trainers } from "../interop/consumers/trainers.ts";
 import { exportersReadme, path } from "./exporters-readme.ts";
 

@@ -7,7 +7,7 @@ import { writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { type Exporter, proofs } from "../../exporters/exporter.ts";
-import { exporters } from "../../exporters/index.ts";
+import { exporters } from "../../exporters/registry.ts";
 
 export const path = fileURLToPath(new URL("../../exporters/README.md", import.meta.url));
 

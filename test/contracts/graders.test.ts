@@ -4,8 +4,8 @@ import { Verdict } from "../../base/schema/rollout.ts";
 import { type GraderSpec, Task } from "../../base/schema/task.ts";
 import { runnerKit } from "../../graders/by-tests/runner-files.ts";
 import { grade } from "../../graders/grade.ts";
-import { graderOf, graders, specOfGrader } from "../../graders/index.ts";
-import { parserNamed, parsers } from "../../graders/parsers/index.ts";
+import { parserNamed, parsers } from "../../graders/parsers/registry.ts";
+import { graderOf, graders, specOfGrader } from "../../graders/registry.ts";
 import { TestsSpec } from "../../graders/tests.ts";
 
 const specs: Record<string, GraderSpec> = {

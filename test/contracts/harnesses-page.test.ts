@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { parse as parseToml } from "smol-toml";
 import { triedContext } from "../../harnesses/contract.ts";
-import { harnesses } from "../../harnesses/index.ts";
+import { harnesses } from "../../harnesses/registry.ts";
 import { harnessesPage, path } from "./harnesses-page.ts";
 
 test("docs/harnesses.md says what the harnesses are configured by", async () => {

@@ -9,7 +9,7 @@ import type { RequestClass } from "../../base/schema/session-spec.ts";
 import { commandHarness } from "../../harnesses/command.ts";
 import { triedContext } from "../../harnesses/contract.ts";
 import type { Harness } from "../../harnesses/harness.ts";
-import { harnesses } from "../../harnesses/index.ts";
+import { harnesses } from "../../harnesses/registry.ts";
 import { type Setting, settingTopics } from "../../harnesses/settings.ts";
 import { miniSweAgentSettings } from "../interop/mini-swe-agent/mini-swe-agent.ts";
 import { row } from "./markdown-row.ts";

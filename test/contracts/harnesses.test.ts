@@ -6,7 +6,7 @@ import { commandHarness } from "../../harnesses/command.ts";
 import { triedContext as context } from "../../harnesses/contract.ts";
 import type { HarnessLaunch } from "../../harnesses/harness.ts";
 import { packPlatforms } from "../../harnesses/harness.ts";
-import { harnesses, harnessFor, harnessNamed } from "../../harnesses/index.ts";
+import { harnesses, harnessFor, harnessNamed } from "../../harnesses/registry.ts";
 
 for (const harness of harnesses) {
   test(`${harness.name} pins every package to one version, its own among them`, () => {

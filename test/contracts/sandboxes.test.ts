@@ -11,8 +11,8 @@ import type { TreeFile } from "../../base/files/file-tree.ts";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Limits } from "../../base/schema/task.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
-import { backends } from "../../sandboxes/index.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
+import { backends } from "../../sandboxes/registry.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { missing, need } from "../needs.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { taskFormats } from "../../tasks/index.ts";
+import { taskFormats } from "../../tasks/registry.ts";
 
 const examples: Record<string, string> = {
   native: "examples/demo/tasks",

@@ -11,7 +11,7 @@ import { currentOwner } from "../../base/host/owner.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, freshSandbox, grade } from "../../graders/grade.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { folderOf, keptWork } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";
 

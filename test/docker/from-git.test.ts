@@ -13,7 +13,7 @@ import { docker } from "../../sandboxes/docker.ts";
 import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import { nodeMount } from "../../sandboxes/node-mount.ts";
 import { conceal } from "../../sandboxes/set-up.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { GitRepository } from "../fakes/machine/git-repository.ts";
 import { cli, jsonOf, root } from "../fakes/processes/cli.ts";
 import { need } from "../needs.ts";

@@ -6,7 +6,7 @@ import { currentOwner } from "../../base/host/owner.ts";
 import type { Verdict } from "../../base/schema/rollout.ts";
 import { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "../../graders/grade.ts";
-import { takeWork } from "../../graders/work.ts";
+import { takeWork } from "../../graders/work/work.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { missing, need } from "../needs.ts";

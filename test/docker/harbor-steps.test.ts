@@ -8,7 +8,7 @@ import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { checkTask } from "../../graders/check.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { baseImage, ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { type HarborFiles, harborFolder } from "../fakes/harbor-tasks.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";

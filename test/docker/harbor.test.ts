@@ -8,7 +8,7 @@ import { checkTask } from "../../graders/check.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { gradedAfter } from "../fakes/graded-after.ts";
 import { type HarborFiles, harborFolder, harborTasks } from "../fakes/harbor-tasks.ts";
 import { need } from "../needs.ts";

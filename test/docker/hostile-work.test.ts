@@ -9,7 +9,7 @@ import { temporaryLayers } from "../../base/files/layer.ts";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, deliveredSandbox } from "../../graders/grade.ts";
-import { type Except, placeWork, takeWork, workEvidence } from "../../graders/work.ts";
+import { type Except, placeWork, takeWork, workEvidence } from "../../graders/work/work.ts";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
 import { capLayer } from "../../sandboxes/docker/layer/capped-layer.ts";
 import { isOverlay } from "../../sandboxes/docker/layer/overlay-mounts.ts";

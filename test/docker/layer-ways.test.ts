@@ -6,7 +6,7 @@ import { keepLayer, temporaryLayers } from "../../base/files/layer.ts";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Task } from "../../base/schema/task.ts";
 import { deliveredSandbox } from "../../graders/grade.ts";
-import { placeWork, takeWork } from "../../graders/work.ts";
+import { placeWork, takeWork } from "../../graders/work/work.ts";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
 import { engineOwn } from "../../sandboxes/docker/container.ts";
 import { containerLayer, type LayerQuery } from "../../sandboxes/docker/layer/container-layer.ts";

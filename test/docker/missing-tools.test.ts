@@ -6,7 +6,7 @@ import type { Verdict } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { examineTask } from "../../graders/admission/examine-task.ts";
 import { docker } from "../../sandboxes/docker.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { gradedAfter } from "../fakes/graded-after.ts";
 import { type HarborFiles, harborFolder } from "../fakes/harbor-tasks.ts";

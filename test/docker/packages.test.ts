@@ -14,7 +14,7 @@ import { docker } from "../../sandboxes/docker.ts";
 import { plainRules } from "../../sandboxes/network/open-network.ts";
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { harborFolder } from "../fakes/harbor-tasks.ts";
 import { type Need, need } from "../needs.ts";

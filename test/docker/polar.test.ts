@@ -5,7 +5,7 @@ import { currentOwner } from "../../base/host/owner.ts";
 import { checkTask } from "../../graders/check.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { nativeTask, PolarRequest } from "../../service/polar/polar-request.ts";
-import { inlineTask } from "../../tasks/index.ts";
+import { inlineTask } from "../../tasks/inline-task.ts";
 import { need } from "../needs.ts";
 import { publishedRow } from "./published-row.ts";
 

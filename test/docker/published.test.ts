@@ -15,7 +15,7 @@ import { forgedReport } from "../../graders/probes/forged-reports.ts";
 import { patchedAssertions } from "../../graders/probes/hollow-checks.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { conceal } from "../../sandboxes/set-up.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { need } from "../needs.ts";
 import { encoded, publishedRow, tested } from "./published-row.ts";

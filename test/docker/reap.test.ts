@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Limits } from "../../base/schema/task.ts";
 import { baseImage } from "../../sandboxes/images/build/base-image.ts";
-import { backends } from "../../sandboxes/index.ts";
+import { backends } from "../../sandboxes/registry.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { need } from "../needs.ts";
 
@@ -17,7 +17,7 @@ const run = promisify(execFile);
 
 /** Makes a sandbox with a process in it, where it can be a service beside it, and a warm one, prints where it is, and waits to be killed. */
 const maker = (backend: string, runId: string, word: string) => `
-import { backends } from ${JSON.stringify(new URL("../../sandboxes/index.ts", import.meta.url).href)};
+import { backends } from ${JSON.stringify(new URL("../../sandboxes/registry.ts", import.meta.url).href)};
 import { currentOwner } from ${JSON.stringify(new URL("../../base/host/owner.ts", import.meta.url).href)};
 import { Environment, Limits } from ${JSON.stringify(new URL("../../base/schema/task.ts", import.meta.url).href)};
 import { WarmPool } from ${JSON.stringify(new URL("../../sandboxes/warm-pool.ts", import.meta.url).href)};

@@ -17,7 +17,7 @@ import { baseImage, ensureBaseImage } from "../../sandboxes/images/build/base-im
 import { openNetwork, plainRules } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { harborFolder, harborTasks } from "../fakes/harbor-tasks.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { need } from "../needs.ts";

@@ -10,7 +10,7 @@ import { checkTask } from "../../graders/check.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { baseImage, ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { gradedAfter } from "../fakes/graded-after.ts";
 import { type TerminalBenchFiles, terminalBenchFiles, terminalBenchFolder } from "../fakes/terminal-bench-tasks.ts";
 import { pytestModules } from "../interop/pytest/pytest.ts";

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LogEntry } from "../../base/schema/session-log.ts";
-import { harnessNamed } from "../../harnesses/index.ts";
+import { harnessNamed } from "../../harnesses/registry.ts";
 import { selectRows } from "../../reconstruct/index.ts";
 import { verifyRows, verifyTrajectory } from "../../reconstruct/verify.ts";
 import { installedPack } from "../harness/installed-pack.ts";

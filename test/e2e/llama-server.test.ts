@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../base/errors.ts";
 import type { Engine, SampleRequest } from "../../engines/engine.ts";
 import { openGguf } from "../../engines/gguf-scorer.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { auditTrajectory } from "../../reconstruct/index.ts";
 import { llamaCppPlace } from "../interop/llama-cpp/place.ts";
 import { type LlamaServer, startLlamaServer } from "../interop/llama-server/start.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { LogLine } from "../../base/schema/session-log.ts";
-import { harnessNamed } from "../../harnesses/index.ts";
+import { harnessNamed } from "../../harnesses/registry.ts";
 import { DiskStore } from "../../proxy/store/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { verifyTrajectory } from "../../reconstruct/verify.ts";

@@ -8,7 +8,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { Message } from "../../base/schema/message.ts";
 import { IdText } from "../../base/tokens/id-text.ts";
 import type { Engine, SampleRequest } from "../../engines/engine.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { bashTool, forcedTurns, type ReadTurn, read, request, said } from "./vllm-samples.ts";
 
 /** Prefill and sampling round differently in bfloat16, in which SGLang runs on a CPU. */

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { test } from "node:test";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { MemoryStore } from "../../proxy/store/index.ts";
 import { type Served, served } from "../fakes/proxies/served.ts";

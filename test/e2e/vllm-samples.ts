@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { request as undici } from "undici";
 import type { Engine, SampleEvent, SampleRequest } from "../../engines/engine.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { startVllm, type Vllm } from "../interop/vllm/start.ts";
 
 /** Sampled and scored in float32 by the same server, in batches of other shapes. */

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { Engine, SampleRequest } from "../../engines/engine.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { MemoryStore } from "../../proxy/store/index.ts";
 import { selectRows } from "../../reconstruct/index.ts";

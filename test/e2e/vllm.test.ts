@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { engines } from "../../engines/index.ts";
+import { engines } from "../../engines/registry.ts";
 import { startVllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
 import { examples, play } from "./play.ts";

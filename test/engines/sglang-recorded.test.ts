@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Engine, SampleEvent } from "../../engines/engine.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { type Exchange, replaying } from "../interop/sglang/exchanges.ts";
 import { ask, texts } from "../interop/sglang/questions.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "../../base/schema/message.ts";
 import { IdText } from "../../base/tokens/id-text.ts";
-import { engineNamed } from "../../engines/index.ts";
+import { engineNamed } from "../../engines/registry.ts";
 import { contextOverflow } from "../../proxy/dialects/context-overflow.ts";
 import { endOf, failureOf, patience, sampleAll, textOf, tokensOf, withEngine } from "../contracts/engine-cases.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";

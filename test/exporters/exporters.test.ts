@@ -10,7 +10,7 @@ import { Trajectory } from "../../base/schema/trajectory.ts";
 import { canonical } from "../../exporters/canonical.ts";
 import { chat } from "../../exporters/chat.ts";
 import { flat } from "../../exporters/flat.ts";
-import { exporterNamed } from "../../exporters/index.ts";
+import { exporterNamed } from "../../exporters/registry.ts";
 import { FlatRow, reconstruct, verifyRows } from "../../reconstruct/index.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
-import { exporterNamed } from "../../exporters/index.ts";
+import { exporterNamed } from "../../exporters/registry.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { renderSummary } from "../../view/fidelity/render.ts";
 import { FidelitySummarizer } from "../../view/fidelity/summary.ts";

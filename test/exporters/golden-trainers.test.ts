@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
-import { exporterNamed } from "../../exporters/index.ts";
+import { exporterNamed } from "../../exporters/registry.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { after, full, helper, main, mainTurns, sibling } from "../fakes/records/golden-rows.ts";

@@ -1,7 +1,7 @@
 /** What each format says of the golden session, field by field, against rows that were written by hand. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { exporterNamed } from "../../exporters/index.ts";
+import { exporterNamed } from "../../exporters/registry.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { after, full, helper, main, mainTurns, sibling } from "../fakes/records/golden-rows.ts";
 import { goldenSibling, goldenTools, goldenTrajectory } from "../fakes/records/golden-session.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parquetReadObjects } from "hyparquet";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
-import { exporterNamed } from "../../exporters/index.ts";
+import { exporterNamed } from "../../exporters/registry.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { RewardComponent } from "../../base/schema/reward-component.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
-import { exporterNamed, exporters } from "../../exporters/index.ts";
+import { exporterNamed, exporters } from "../../exporters/registry.ts";
 import { joinMembers, reconstruct, type SelectOptions, selectRows, verifyRows } from "../../reconstruct/index.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";

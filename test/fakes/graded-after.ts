@@ -9,7 +9,7 @@ import { removeTests } from "../../graders/harbor.ts";
 import { lendSandbox } from "../../graders/shared/lend-sandbox.ts";
 import { isShared } from "../../graders/shared/place-to-grade.ts";
 import { isLastStep, stepsOfGrader, stepsVerdict } from "../../graders/steps.ts";
-import { takeWork } from "../../graders/work.ts";
+import { takeWork } from "../../graders/work/work.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { plainRules } from "../../sandboxes/network/open-network.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";

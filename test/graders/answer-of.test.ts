@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { answerOf } from "../../graders/answer-of.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { solve } from "../fakes/rollouts/small-task.ts";
 

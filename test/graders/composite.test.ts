@@ -4,8 +4,8 @@ import { AlidadeError } from "../../base/errors.ts";
 import { type GraderSpec, Task } from "../../base/schema/task.ts";
 import { grade } from "../../graders/grade.ts";
 import type { Grader } from "../../graders/grader.ts";
-import { asksModels, graders } from "../../graders/index.ts";
 import { checkTier } from "../../graders/min-tier.ts";
+import { asksModels, graders } from "../../graders/registry.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import { spokenTrajectory } from "../fakes/records/spoken-trajectory.ts";
 

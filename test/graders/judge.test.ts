@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { z } from "zod";
 import { judge } from "../../graders/judge.ts";
 import { runTasks } from "../../rollouts/index.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import type { SpokenTurn } from "../fakes/records/spoken-trajectory.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";

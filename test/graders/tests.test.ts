@@ -10,10 +10,10 @@ import { currentOwner } from "../../base/host/owner.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, freshSandbox, grade } from "../../graders/grade.ts";
 import { runsApart, TestsSpec } from "../../graders/tests.ts";
-import { placeWork, takeWork } from "../../graders/work.ts";
+import { placeWork, takeWork } from "../../graders/work/work.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { folderOf, keptWork } from "../fakes/kept-work.ts";
 
 let task: Task;

@@ -6,7 +6,7 @@ import { keepLayer, type LayerEntry, temporaryLayers } from "../../base/files/la
 import { currentOwner } from "../../base/host/owner.ts";
 import { Task } from "../../base/schema/task.ts";
 import { deliveredFiles, deliveredSandbox } from "../../graders/grade.ts";
-import { type Except, placeWork, takeWork } from "../../graders/work.ts";
+import { type Except, placeWork, takeWork } from "../../graders/work/work.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 

@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { type PlayedHarness, playsFor } from "../../examples/demo/plays.ts";
 import type { Harness, HarnessLaunch } from "../../harnesses/harness.ts";
 import type { HarnessContext } from "../../harnesses/harness-context.ts";
-import { harnesses } from "../../harnesses/index.ts";
+import { harnesses } from "../../harnesses/registry.ts";
 import { hermesTurn } from "../fakes/engines/hermes-turn.ts";
 import { type ScriptedTurn, scriptedHarnessApi } from "../fakes/proxies/scripted-harness-api.ts";
 import { addFiles, addScript } from "../fakes/rollouts/add-script.ts";

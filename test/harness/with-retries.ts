@@ -1,7 +1,7 @@
 /** The real harnesses as they are launched, but with their own retries and a short patience: what people run. */
 import type { HarnessLaunch } from "../../harnesses/harness.ts";
 import type { HarnessContext } from "../../harnesses/harness-context.ts";
-import { harnessNamed } from "../../harnesses/index.ts";
+import { harnessNamed } from "../../harnesses/registry.ts";
 
 export type Persistent = {
   /** The tool call by which its model runs a command. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { DiskStore } from "../../proxy/store/index.ts";
 import { type AttemptEnd, described, readRollouts, readTrajectories, tallyOf } from "../../rollouts/index.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { writeTask } from "../fakes/rollouts/small-task.ts";
 

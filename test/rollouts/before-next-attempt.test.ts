@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../base/errors.ts";
 import { readRollouts } from "../../rollouts/index.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
 

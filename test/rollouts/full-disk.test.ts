@@ -4,7 +4,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { readRollouts } from "../../rollouts/index.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { SmallDisk } from "../fakes/machine/small-disk.ts";

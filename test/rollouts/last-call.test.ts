@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { type ErrorCode, errorCodes } from "../../base/errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { failedTurn } from "../../rollouts/last-call.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { enginesAt } from "../fakes/proxies/engines-at.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";

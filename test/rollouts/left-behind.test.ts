@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { AlidadeError, type ErrorCode } from "../../base/errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { strayErrors } from "../fakes/machine/stray-errors.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";

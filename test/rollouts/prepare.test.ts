@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { writeTask } from "../fakes/rollouts/small-task.ts";

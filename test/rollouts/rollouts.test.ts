@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { AlidadeError } from "../../base/errors.ts";
 import { type RolloutOutcome, type RolloutPlan, rolloutsOn, runTasks } from "../../rollouts/index.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import { WarmPool } from "../../sandboxes/warm-pool.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { writeTask } from "../fakes/rollouts/small-task.ts";

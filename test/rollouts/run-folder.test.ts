@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { RunFolder } from "../../rollouts/run-folder.ts";
+import { RunFolder } from "../../rollouts/records/run-folder.ts";
 
 test("a work that a killed process was writing is gone when the run is opened again, and whole ones stay", async (t) => {
   const path = await mkdtemp(join(tmpdir(), "alidade-run-folder-"));

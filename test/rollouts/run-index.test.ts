@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { RolloutRecord, Verdict } from "../../base/schema/rollout.ts";
-import { hashOfIndex, indexLayout } from "../../rollouts/run-index/index-file.ts";
-import { openIndex } from "../../rollouts/run-index.ts";
+import { hashOfIndex, indexLayout } from "../../rollouts/records/index-file.ts";
+import { openIndex } from "../../rollouts/records/run-index.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { LogBuilder, user } from "../fakes/records/log-builder.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { AlidadeError } from "../../base/errors.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
-import { pickBackend } from "../../sandboxes/index.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { writeTask } from "../fakes/rollouts/small-task.ts";

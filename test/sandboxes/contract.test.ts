@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import { messageOf } from "../../base/errors.ts";
 import { currentOwner } from "../../base/host/owner.ts";
 import { sandboxContract } from "../../sandboxes/contract.ts";
-import { backends } from "../../sandboxes/index.ts";
+import { backends } from "../../sandboxes/registry.ts";
 import type { ExecOptions, Sandbox, SandboxBackend, SandboxSpec } from "../../sandboxes/sandbox.ts";
 
 const own = backends.find(({ name }) => name === "process") as SandboxBackend;

@@ -3,14 +3,14 @@ import { execFile } from "node:child_process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import type { AlidadeError } from "../../base/errors.ts";
-import { backendNames, backends, pickBackend } from "../../sandboxes/index.ts";
+import { backendNames, backends, pickBackend } from "../../sandboxes/registry.ts";
 
 const run = promisify(execFile);
 const signal = AbortSignal.timeout(60_000);
 
 /** What a process sees that has been told to use an engine that is not there. */
 async function withoutEngine(name: string): Promise<{ backend?: string; reason?: string; code?: string; message?: string }> {
-  const index = new URL("../../sandboxes/index.ts", import.meta.url).href;
+  const index = new URL("../../sandboxes/registry.ts", import.meta.url).href;
   const script = `const { pickBackend } = await import(${JSON.stringify(index)});
     console.log(JSON.stringify(await pickBackend(${JSON.stringify(name)}, AbortSignal.timeout(20_000))
       .then(({ backend, reason }) => ({ backend: backend.name, reason }), (error) => ({ code: error.code, message: error.message }))));`;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { evaluationText } from "../../cli/commands/overview/evaluation-text.ts";
-import { exporters } from "../../exporters/index.ts";
+import { exporters } from "../../exporters/registry.ts";
 import { putPacked } from "../../service/blobs/index.ts";
 import type { Claim } from "../../service/ledger/index.ts";
 import { figureRoute, type SetStepFigures } from "../../service/routes/figure-route.ts";

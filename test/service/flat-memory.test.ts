@@ -9,7 +9,7 @@ import { FolderBlobs } from "../../service/blobs/index.ts";
 import { ServiceListener } from "../../service/index.ts";
 import { GroupPart, type Ledger, PostgresLedger, SetSpec, SqliteLedger, type WholeGroup } from "../../service/ledger/index.ts";
 import { runNode } from "../../service/nodes/index.ts";
-import { inlineTask } from "../../tasks/index.ts";
+import { inlineTask } from "../../tasks/inline-task.ts";
 import { Postgres } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import instant from "../fakes/rollouts/instant-sandbox.ts";

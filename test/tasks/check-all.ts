@@ -5,7 +5,7 @@ import { currentOwner } from "../../base/host/owner.ts";
 import type { Tier, Verdict } from "../../base/schema/rollout.ts";
 import { checkTask } from "../../graders/check.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { type Need, need } from "../needs.ts";
 
 /** In a container the work runs apart from the tests in T2, and together with them in T1. */

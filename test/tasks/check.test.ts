@@ -5,7 +5,7 @@ import { currentOwner } from "../../base/host/owner.ts";
 import { checkTask } from "../../graders/check.ts";
 import { deliveredFiles, freshSandbox, grade } from "../../graders/grade.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { keptWork } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";
 import { checkAll } from "./check-all.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AlidadeError } from "../../base/errors.ts";
 import type { Environment } from "../../base/schema/task.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { harborFolder, harborTasks } from "../fakes/harbor-tasks.ts";
 

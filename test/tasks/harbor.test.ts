@@ -9,9 +9,9 @@ import type { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { HarborSpec } from "../../graders/harbor.ts";
 import { stepsOfGrader } from "../../graders/steps.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
+import { taskSetOf } from "../../tasks/sets/task-set.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
-import { taskSetOf } from "../../tasks/task-set.ts";
 import { type HarborFiles as Files, harborFolder } from "../fakes/harbor-tasks.ts";
 import { need } from "../needs.ts";
 

@@ -7,7 +7,8 @@ import { stringify } from "yaml";
 import { AlidadeError } from "../../base/errors.ts";
 import { TestsSpec } from "../../graders/tests.ts";
 import { localProcess } from "../../sandboxes/process.ts";
-import { inlineTask, loadTaskSets, loadTasks } from "../../tasks/index.ts";
+import { inlineTask } from "../../tasks/inline-task.ts";
+import { loadTaskSets, loadTasks } from "../../tasks/load-tasks.ts";
 import { native } from "../../tasks/native.ts";
 
 async function folderOf(t: TestContext): Promise<string> {

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parquetWriteBuffer } from "hyparquet-writer";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 
 const scratch = scratchFolder("questions");

@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../base/errors.ts";
 import { readFolder } from "../../base/files/file-tree.ts";
 import { TestsSpec } from "../../graders/tests.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 
 const testPatch = `diff --git a/test/a.test.js b/test/a.test.js
 --- a/test/a.test.js

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Task } from "../../base/schema/task.ts";
 import { HarborSpec } from "../../graders/harbor.ts";
-import { loadTasks } from "../../tasks/index.ts";
+import { loadTasks } from "../../tasks/load-tasks.ts";
 import type { LoadOptions } from "../../tasks/task-format.ts";
 import { terminalBenchFolder as folderOf, terminalBenchFiles as own, type TerminalBenchFiles } from "../fakes/terminal-bench-tasks.ts";
 

@@ -1,6 +1,6 @@
 /** A comparison of two sessions for a person. */
-import { table } from "../table.ts";
-import { visibleText } from "../visible-text.ts";
+import { table } from "../text/table.ts";
+import { visibleText } from "../text/visible-text.ts";
 import type { PairedCall, SessionDiff, SessionLengths } from "./compare-sessions.ts";
 
 /** Stretches that are listed; two sessions that part early differ in too many to read. */

@@ -1,7 +1,7 @@
 /** The file of `--trainer-logprobs`. */
 import { access } from "node:fs/promises";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
-import { readJsonLines } from "../../proxy/store/json-lines.ts";
+import { readJsonLines } from "../../proxy/store/index.ts";
 import { Drift, TrainerLogprobs } from "../../reconstruct/index.ts";
 
 /** Throws `config_invalid` where there is no such file or it is too long, and `store_error` naming a line that is none. */

@@ -2,7 +2,7 @@
 
 import { driftCauses } from "../../base/schema/reasons/drift.ts";
 import type { AttributedDrift, DriftSummary } from "../../reconstruct/index.ts";
-import { visibleText } from "../visible-text.ts";
+import { visibleText } from "../text/visible-text.ts";
 
 /** So many calls of each cause are named. */
 const worstCalls = 3;

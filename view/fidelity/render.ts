@@ -6,7 +6,7 @@ import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import { describedPrompts } from "../../exporters/index.ts";
 import { describeOmitted } from "../../reconstruct/index.ts";
 import { described } from "../../rollouts/index.ts";
-import { visibleText } from "../visible-text.ts";
+import { visibleText } from "../text/visible-text.ts";
 import type { CauseSummary, FidelitySummary } from "./summary.ts";
 
 export function renderSummary(summary: FidelitySummary): string {

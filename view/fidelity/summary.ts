@@ -11,8 +11,8 @@ import {
   untrainedByAgent,
 } from "../../reconstruct/index.ts";
 import { type AttemptEnd, type AttemptTally, tallyOf } from "../../rollouts/index.ts";
-import { type AttemptCause, attemptFidelityOf, type CauseExample } from "../../rollouts/run-index/attempt-fidelity.ts";
-import type { TrajectoryFigures } from "../../rollouts/run-index/index-file.ts";
+import type { TrajectoryFigures } from "../../rollouts/records/index.ts";
+import { type AttemptCause, attemptFidelityOf, type CauseExample } from "../../rollouts/records/index.ts";
 
 export type CauseSummary = Omit<AttemptCause, "example"> & { example: { rollout: string } & CauseExample };
 

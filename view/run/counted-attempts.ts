@@ -1,5 +1,5 @@
 /** Which attempts of a run a report counts, by the run's index alone. */
-import type { IndexFile, LooseSession, TrajectoryFigures } from "../../rollouts/run-index/index-file.ts";
+import type { IndexFile, LooseSession, TrajectoryFigures } from "../../rollouts/records/index.ts";
 
 /** Told of what is left out, in a sentence, and how many rollouts that are which no other sentence counts. */
 export type OnLeftOut = (message: string, rollouts: number) => void;

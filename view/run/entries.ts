@@ -1,5 +1,5 @@
 /** The rollouts and sessions of a run as `ls` and `stats` take them: figures of its index, one entry each. */
-import type { IndexFile, PhaseSeconds, RecordFigures, TrajectoryFigures, VerdictFigures } from "../../rollouts/run-index/index-file.ts";
+import type { IndexFile, PhaseSeconds, RecordFigures, TrajectoryFigures, VerdictFigures } from "../../rollouts/records/index.ts";
 
 export type Entry = {
   session_id: string | null;

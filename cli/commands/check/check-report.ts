@@ -2,10 +2,10 @@
 
 import type { AdmissionGrading, AdmissionRecord } from "../../../base/schema/admission.ts";
 import type { Verdict } from "../../../base/schema/rollout.ts";
-import { leaksInWords } from "../../../graders/admission/reasons-against.ts";
+import { leaksInWords } from "../../../graders/admission/index.ts";
 import type { TaskCheck } from "../../../rollouts/index.ts";
-import { describeVerdict } from "../../../view/describe-verdict.ts";
-import { table } from "../../../view/table.ts";
+import { describeVerdict } from "../../../view/index.ts";
+import { table } from "../../../view/text/index.ts";
 
 const words: Record<TaskCheck["outcome"], string> = {
   admitted: "admitted",

@@ -1,11 +1,9 @@
 /** Flags by which an operator names files of plug-ins, and what they load. */
 import { Option } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
-import type { Grader } from "../../../graders/grader.ts";
-import { graderRegistry } from "../../../graders/index.ts";
-import { graderServers, NamedGraderServer } from "../../../graders/remote/grader-servers.ts";
-import { remoteTo } from "../../../graders/remote.ts";
-import { EngineAddress } from "../../../sandboxes/engines/engine-connection.ts";
+import type { Grader } from "../../../graders/index.ts";
+import { graderRegistry, graderServers, NamedGraderServer, remoteTo } from "../../../graders/index.ts";
+import { EngineAddress } from "../../../sandboxes/engines/index.ts";
 import { backendNames } from "../../../sandboxes/index.ts";
 import { taskFormatRegistry } from "../../../tasks/index.ts";
 import { terminal } from "../terminal.ts";

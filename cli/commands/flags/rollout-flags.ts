@@ -2,9 +2,9 @@
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { NetworkAccess } from "../../../base/schema/network.ts";
-import type { NamedGraderServer } from "../../../graders/remote/grader-servers.ts";
+import type { NamedGraderServer } from "../../../graders/index.ts";
 import { harnesses } from "../../../harnesses/index.ts";
-import type { EngineAddress } from "../../../sandboxes/engines/engine-connection.ts";
+import type { EngineAddress } from "../../../sandboxes/engines/index.ts";
 import type { Config } from "../../config.ts";
 import { toNumber } from "../command-line.ts";
 import { addWatchFlags, type WatchFlags, watchOf } from "../watch/watch-flags.ts";

@@ -1,8 +1,8 @@
 /** What an operator lets tasks have beyond their own files: variables of this host, and the public network. */
 import { InvalidArgumentError, Option } from "commander";
 import { NetworkAccess } from "../../../base/schema/network.ts";
-import { parseRewardRule, type RewardRule } from "../../../graders/harbor/reward-rule.ts";
-import { imageSources, type LoadOptions } from "../../../tasks/task-format.ts";
+import { parseRewardRule, type RewardRule } from "../../../graders/harbor/index.ts";
+import { imageSources, type LoadOptions } from "../../../tasks/index.ts";
 import { terminal } from "../terminal.ts";
 
 export function taskEnvOption(): Option {

@@ -1,6 +1,6 @@
 /** Images as `alidade images` prints them: one a line, with sizes and ages for people. */
-import type { StoredImage } from "../../../sandboxes/image-store.ts";
-import { table } from "../../../view/table.ts";
+import type { StoredImage } from "../../../sandboxes/index.ts";
+import { table } from "../../../view/text/index.ts";
 
 export function tableOf(found: StoredImage[]): string {
   return table(

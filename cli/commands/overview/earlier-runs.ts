@@ -2,9 +2,9 @@
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { isSetId } from "../../../base/schema/ids.ts";
 import { passReward } from "../../../service/figures/index.ts";
-import { type PassCount, type PassCounts, sumOfCounts } from "../../../tasks/pass-rate.ts";
-import type { EarlierRuns, TaskChoice } from "../../../tasks/select-tasks.ts";
-import { toRollouts } from "../../../view/run/entries.ts";
+import type { EarlierRuns, TaskChoice } from "../../../tasks/index.ts";
+import { type PassCount, type PassCounts, sumOfCounts } from "../../../tasks/index.ts";
+import { toRollouts } from "../../../view/index.ts";
 import { runFolderOf } from "../records/run-folder-of.ts";
 import { entriesOf } from "./entries-of.ts";
 

@@ -1,7 +1,7 @@
 /** What a run folder holds, by its index. */
-import type { IndexFile } from "../../../rollouts/run-index/index-file.ts";
-import { openIndex } from "../../../rollouts/run-index.ts";
-import { type Entry, toEntries } from "../../../view/run/entries.ts";
+import type { IndexFile } from "../../../rollouts/records/index.ts";
+import { openIndex } from "../../../rollouts/records/index.ts";
+import { type Entry, toEntries } from "../../../view/index.ts";
 import { say } from "../command-line.ts";
 
 /** What cannot be read is told. */

@@ -1,10 +1,9 @@
 /** What an evaluation came to, for a person. */
 
 import { nameOfPolicy } from "../../../base/schema/policy.ts";
-import type { Interval } from "../../../service/figures/intervals.ts";
+import type { Interval } from "../../../base/statistics/intervals.ts";
 import type { SetEvaluation } from "../../../service/index.ts";
-import { table } from "../../../view/table.ts";
-import { visibleText } from "../../../view/visible-text.ts";
+import { table, visibleText } from "../../../view/text/index.ts";
 
 export function evaluationText(found: SetEvaluation): string {
   const { tasks, rollouts, measured, mean_reward, mean_interval, pass_at_k } = found;

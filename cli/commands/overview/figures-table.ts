@@ -1,6 +1,6 @@
 /** Figures by policy step for a person: a line a step, then why some are unknown, then the pass ratio by data source. */
-import { type Figure, type StepFigures, stepFigures } from "../../../service/figures/step-figures.ts";
-import { table } from "../../../view/table.ts";
+import { type Figure, type StepFigures, stepFigures } from "../../../service/figures/index.ts";
+import { table } from "../../../view/text/index.ts";
 
 export function figuresTable(steps: readonly StepFigures[]): string {
   if (steps.length === 0) return "no results yet";

@@ -1,8 +1,8 @@
 /** Which rollouts and sessions are meant: by task, reward, end and labels. */
 import { type Command, InvalidArgumentError } from "commander";
 import { toMatch } from "../../../base/schema/to-match.ts";
-import type { Entry } from "../../../view/run/entries.ts";
-import { visibleText } from "../../../view/visible-text.ts";
+import type { Entry } from "../../../view/index.ts";
+import { visibleText } from "../../../view/text/index.ts";
 
 type Test = (entry: Entry) => boolean;
 export type FilterFlags = { task?: Test; reward?: Test; end?: Test; label?: Test[] };

@@ -1,5 +1,5 @@
 /** By what rollouts of a run are counted apart. */
-import type { Entry } from "../../../view/run/entries.ts";
+import type { Entry } from "../../../view/index.ts";
 
 /** What rollouts can have in common: `task`, `policy`, `harness`, or `label:<name>`. */
 export function keyBy(by: string): (entry: Entry) => string {

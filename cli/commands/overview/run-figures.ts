@@ -2,8 +2,8 @@
 
 import { attemptFigures, newestOf, StepTallies, type TalliedRow } from "../../../service/figures/index.ts";
 import type { AttemptFigures } from "../../../service/ledger/index.ts";
-import { sampledBy } from "../../../service/nodes/attempt-result.ts";
-import { asOne, type Entry, membersOf } from "../../../view/run/entries.ts";
+import { sampledBy } from "../../../service/nodes/index.ts";
+import { asOne, type Entry, membersOf } from "../../../view/index.ts";
 import { say } from "../command-line.ts";
 import { entriesOf } from "./entries-of.ts";
 import { trajectoriesOf } from "./trajectories-of.ts";

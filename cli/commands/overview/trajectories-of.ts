@@ -7,9 +7,8 @@ import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import type { Attempt, Trajectory } from "../../../base/schema/trajectory.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
-import { tellsOfSession } from "../../../rollouts/run-index/tells-of-session.ts";
-import { eachAttempt, eachTrajectory, readRollouts } from "../../../rollouts/run-records.ts";
-import { type OnLeftOut, tellDamage, whyUnfinished } from "../../../view/run/counted-attempts.ts";
+import { eachAttempt, eachTrajectory, readRollouts, tellsOfSession } from "../../../rollouts/records/index.ts";
+import { type OnLeftOut, tellDamage, whyUnfinished } from "../../../view/index.ts";
 
 /**
  * Every trajectory of a run folder. Sessions without one (from `serve`) are reconstructed from their logs. Each omission is

@@ -4,11 +4,9 @@ import { AlidadeError } from "../../../base/errors.ts";
 import { readJson } from "../../../base/schema/read-json.ts";
 import { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { Trajectory } from "../../../base/schema/trajectory.ts";
-import { DiskStore } from "../../../proxy/store/disk.ts";
-import { hasTornEnd, readLine } from "../../../proxy/store/json-lines.ts";
-import { type IndexFile, indexedFiles, type TrajectoryFigures } from "../../../rollouts/run-index/index-file.ts";
-import { openIndex } from "../../../rollouts/run-index.ts";
-import type { OnLeftOut } from "../../../view/run/counted-attempts.ts";
+import { DiskStore, hasTornEnd, readLine } from "../../../proxy/store/index.ts";
+import { type IndexFile, indexedFiles, openIndex, type TrajectoryFigures } from "../../../rollouts/records/index.ts";
+import type { OnLeftOut } from "../../../view/index.ts";
 
 /**
  * The last attempt of a rollout, a session (also one that no trajectory was written of: of `serve`, or of a process that
@@ -95,6 +93,6 @@ function listed(names: string[]): string {
 
 /** What reconstructs is loaded for a session that has no trajectory yet, for to load it takes longer than to show one. */
 async function rebuilt(store: DiskStore, sessionId: string): Promise<Trajectory> {
-  const { reconstruct } = await import("../../../reconstruct/reconstruct.ts");
+  const { reconstruct } = await import("../../../reconstruct/index.ts");
   return reconstruct(await store.read(sessionId));
 }

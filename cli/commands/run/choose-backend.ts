@@ -1,8 +1,7 @@
 import { AlidadeError } from "../../../base/errors.ts";
-import type { ProgressEvent } from "../../../rollouts/run-setup.ts";
-import { pickBackend } from "../../../sandboxes/index.ts";
-import { samePlace } from "../../../sandboxes/process/same-place.ts";
-import type { SandboxBackend } from "../../../sandboxes/sandbox.ts";
+import type { ProgressEvent } from "../../../rollouts/index.ts";
+import type { SandboxBackend } from "../../../sandboxes/index.ts";
+import { pickBackend, samePlace } from "../../../sandboxes/index.ts";
 import type { Config } from "../../config.ts";
 
 /** The process sandbox runs a stranger's harness and tests as this user: only with the user's word. */

@@ -1,5 +1,5 @@
 /** `alidade run --service` and its `--resume`, from the set to what is said at the end. */
-import { openIndex } from "../../../rollouts/run-index.ts";
+import { openIndex } from "../../../rollouts/records/index.ts";
 import { say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 import { openWatching } from "../watch/open-watching.ts";

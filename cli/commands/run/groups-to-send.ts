@@ -2,7 +2,7 @@
 
 import { AlidadeError } from "../../../base/errors.ts";
 import type { Task } from "../../../base/schema/task.ts";
-import { acceptedTasks, isTheUsers, type OnTaskLeftOut } from "../../../rollouts/accepted/accepted-tasks.ts";
+import { acceptedTasks, isTheUsers, type OnTaskLeftOut } from "../../../rollouts/accepted/index.ts";
 import type { AskedTask, NamedTask, RolloutSet } from "../../../service/index.ts";
 import { hashedTasks, inlineTask, toInline } from "../../../tasks/index.ts";
 import type { Config } from "../../config.ts";

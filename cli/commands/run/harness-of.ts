@@ -1,8 +1,7 @@
 /** The harness that a configuration names, or makes of a command. */
 
-import { commandHarness } from "../../../harnesses/command.ts";
-import type { Harness } from "../../../harnesses/harness.ts";
-import { harnessRegistry } from "../../../harnesses/index.ts";
+import type { Harness } from "../../../harnesses/index.ts";
+import { commandHarness, harnessRegistry } from "../../../harnesses/index.ts";
 import type { Config } from "../../config.ts";
 
 export async function harnessOf({ harness }: Config): Promise<Harness> {

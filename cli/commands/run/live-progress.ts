@@ -2,7 +2,7 @@
 
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import type { ProgressEvent } from "../../../rollouts/index.ts";
-import type { EventLine } from "../../../service/watch/event-line.ts";
+import type { EventLine } from "../../../service/watch/index.ts";
 import { say, sayIn } from "../command-line.ts";
 import { type Terminal, terminal } from "../terminal.ts";
 

@@ -1,6 +1,6 @@
 /** What a rollout may take of the network that its task allows, as its sandboxes know it. */
 
-import type { ForwardBounds } from "../../../sandboxes/network/forward-proxy.ts";
+import type { ForwardBounds } from "../../../sandboxes/network/index.ts";
 import type { Config } from "../../config.ts";
 
 export function networkBounds({ network_connections, network_bytes }: Config["bounds"]): Partial<ForwardBounds> {

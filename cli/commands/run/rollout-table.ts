@@ -1,6 +1,6 @@
 /** A run as a table for people: one line a rollout. */
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
-import { table } from "../../../view/table.ts";
+import { table } from "../../../view/text/index.ts";
 
 export function rolloutTable(records: RolloutRecord[]): string {
   return table(

@@ -9,7 +9,7 @@ import { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { Trajectory } from "../../../base/schema/trajectory.ts";
 import { version } from "../../../base/version.ts";
 import { RunFolder, readRollouts } from "../../../rollouts/index.ts";
-import { attemptKey } from "../../../rollouts/run-records.ts";
+import { attemptKey } from "../../../rollouts/records/index.ts";
 import { type DeliveredResult, RolloutSet, type ServiceClient } from "../../../service/index.ts";
 import type { SetSpec } from "../../../service/ledger/index.ts";
 import type { Config } from "../../config.ts";

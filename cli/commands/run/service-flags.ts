@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
-import { exists } from "../../../tasks/host-path.ts";
+import { exists } from "../../../tasks/index.ts";
 import { toNumber } from "../command-line.ts";
 import { caWords, type WhichService } from "../service/ask-service.ts";
 import { defaultTokenVariable } from "../service/service-tokens.ts";

@@ -1,10 +1,10 @@
 /** What the rollouts of this process share, as the configuration has it. */
 
 import { currentOwner } from "../../../base/host/owner.ts";
-import { publicGrantOf } from "../../../rollouts/accepted/public-network.ts";
-import type { RunSetup } from "../../../rollouts/run-setup.ts";
-import { DiskBudget } from "../../../sandboxes/disk-budget.ts";
-import type { WarmPool } from "../../../sandboxes/warm-pool.ts";
+import { publicGrantOf } from "../../../rollouts/accepted/index.ts";
+import type { RunSetup } from "../../../rollouts/index.ts";
+import type { WarmPool } from "../../../sandboxes/index.ts";
+import { DiskBudget } from "../../../sandboxes/index.ts";
 import type { Config } from "../../config.ts";
 import { networkBounds } from "./network-bounds.ts";
 

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import { RolloutSet } from "../../../service/index.ts";
 import type { ResultRow, SetState } from "../../../service/ledger/index.ts";
-import { visibleText } from "../../../view/visible-text.ts";
+import { visibleText } from "../../../view/text/index.ts";
 import { print, say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 import { type AskFlags, addAskFlags, askedPlace, clientAt } from "./ask-service.ts";

@@ -1,10 +1,9 @@
 /** `alidade status`: how a service is: its sets, nodes and failures. */
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Health } from "../../../proxy/control/health.ts";
+import type { Health } from "../../../proxy/control/index.ts";
 import { RolloutSet, type SetStepFigures } from "../../../service/index.ts";
 import type { NodeState, SetState } from "../../../service/ledger/index.ts";
-import { table } from "../../../view/table.ts";
-import { visibleText } from "../../../view/visible-text.ts";
+import { table, visibleText } from "../../../view/text/index.ts";
 import { print } from "../command-line.ts";
 import { evaluationText } from "../overview/evaluation-text.ts";
 import { figuresTable } from "../overview/figures-table.ts";

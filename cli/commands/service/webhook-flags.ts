@@ -1,7 +1,7 @@
 /** Flags of the webhooks that a service tells of whole groups. */
 import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
-import { keepSecret } from "../../../engines/index.ts";
+import { keepSecret } from "../../../base/wire/secrets.ts";
 import { type HintAddresses, refusedAddress } from "../../../service/index.ts";
 import { terminal } from "../terminal.ts";
 

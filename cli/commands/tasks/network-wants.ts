@@ -3,10 +3,9 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { NetworkAccess } from "../../../base/schema/network.ts";
 import type { Task } from "../../../base/schema/task.ts";
-import type { Grader } from "../../../graders/grader.ts";
-import { fetchingScripts } from "../../../graders/harbor/fetching-tools.ts";
-import { HarborSpec } from "../../../graders/harbor.ts";
-import { withParts } from "../../../graders/index.ts";
+import { fetchingScripts } from "../../../graders/harbor/index.ts";
+import type { Grader } from "../../../graders/index.ts";
+import { HarborSpec, withParts } from "../../../graders/index.ts";
 
 export type NetworkWant = { task_id: string; flag: "--allow-public-network" | "--verifier-network"; why: string };
 

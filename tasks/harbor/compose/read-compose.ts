@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { Services } from "../../../base/schema/environment/services.ts";
 import type { Environment } from "../../../base/schema/task.ts";
 import { exists } from "../../host-path.ts";
-import { readYaml } from "../../read-yaml.ts";
+import { readYaml } from "../../readers/read-yaml.ts";
 import { parseTask, taskError } from "../../task-error.ts";
 import { interpolate } from "./interpolate.ts";
 import { MainConfig, refusedKeys, SidecarConfig } from "./service-config.ts";

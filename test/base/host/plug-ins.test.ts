@@ -9,10 +9,10 @@ import { before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { AlidadeError, asAlidadeError } from "../../../base/errors.ts";
 import { loadConfig } from "../../../cli/load-config.ts";
-import { harnessRegistry } from "../../../harnesses/index.ts";
+import { harnessRegistry } from "../../../harnesses/registry.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { MemoryStore } from "../../../proxy/store/index.ts";
-import { loadTasks } from "../../../tasks/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf, root } from "../../fakes/processes/cli.ts";
 

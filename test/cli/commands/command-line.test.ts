@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { table } from "../../../view/table.ts";
+import { table } from "../../../view/text/table.ts";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { cli, root, startCli } from "../../fakes/processes/cli.ts";
 import { chatHarness } from "../../fakes/rollouts/small-task.ts";

@@ -4,7 +4,7 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
-import type { ExportReport } from "../../../exporters/index.ts";
+import type { ExportReport } from "../../../exporters/exporter.ts";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf, startCli } from "../../fakes/processes/cli.ts";

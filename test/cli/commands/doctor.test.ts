@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { EngineFacts } from "../../../engines/engine.ts";
 import type { Finding } from "../../../engines/examine.ts";
-import type { EngineFacts } from "../../../engines/index.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { llamaCppWire } from "../../fakes/engines/scripted-llama-cpp.ts";
 import { sglangWire } from "../../fakes/engines/scripted-sglang.ts";

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { newId } from "../../../base/schema/ids.ts";
 import type { LogEntry } from "../../../base/schema/session-log.ts";
 import type { SessionSpec } from "../../../base/schema/session-spec.ts";
-import type { ExportReport } from "../../../exporters/index.ts";
+import type { ExportReport } from "../../../exporters/exporter.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
 import { cli, cliProcess, jsonOf, startCli } from "../../fakes/processes/cli.ts";

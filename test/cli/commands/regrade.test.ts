@@ -9,7 +9,7 @@ import { Trajectory } from "../../../base/schema/trajectory.ts";
 import { regrade } from "../../../rollouts/regrade.ts";
 import { plainRules } from "../../../sandboxes/network/open-network.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
-import { loadTasks } from "../../../tasks/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../../fakes/processes/cli.ts";

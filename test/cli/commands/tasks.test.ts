@@ -3,7 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { promptFormats } from "../../../tasks/prompts/index.ts";
+import { promptFormats } from "../../../tasks/prompts/prompt-formats.ts";
 import { type HarborFiles, harborFolder } from "../../fakes/harbor-tasks.ts";
 import { cli, jsonOf } from "../../fakes/processes/cli.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Sampling, Tool, ToolChoice } from "../../../base/schema/message.ts";
-import { isUnderGrammar } from "../../../engines/index.ts";
+import { isUnderGrammar } from "../../../engines/chat/grammar.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const tool = (strict?: boolean): Tool => ({

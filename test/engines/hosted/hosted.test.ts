@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { Message } from "../../../base/schema/message.ts";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { endOf, failureOf, messages, sampleAll, withEngine } from "../../contracts/engine-cases.ts";
 
 test("hosted: a parameter that changes what is sampled and has no place is refused by name; one that says nothing is left out", async () => {

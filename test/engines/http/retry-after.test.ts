@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { retryAfterSeconds } from "../../../engines/http/retry-after.ts";
+import { retryAfterSeconds } from "../../../base/wire/retry-after.ts";
 
 test("a Retry-After is a number of seconds or a date, never negative and never more than an hour", () => {
   const now = Date.parse("Sat, 21 Nov 2026 10:00:00 GMT");

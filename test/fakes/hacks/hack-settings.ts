@@ -7,7 +7,7 @@ import { probes } from "../../../graders/probes/index.ts";
 import type { Probe } from "../../../graders/probes/probe.ts";
 import { docker } from "../../../sandboxes/docker.ts";
 import { ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
-import { loadTasks } from "../../../tasks/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { pytestModules } from "../../interop/pytest/pytest.ts";
 import type { Need } from "../../needs.ts";
 import { harborFolder, harborTasks } from "../harbor-tasks.ts";

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { answerParent } from "../../../bench/child.ts";
-import { engines } from "../../../engines/index.ts";
+import { engines } from "../../../engines/registry.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 

@@ -1,7 +1,7 @@
 /** Started as a process of its own by the pack tests: installs Pi's pack, prints the pack or the error as one line of JSON. */
 import { asAlidadeError } from "../../../base/errors.ts";
-import { harnessNamed } from "../../../harnesses/index.ts";
 import { ensurePack } from "../../../harnesses/pack.ts";
+import { harnessNamed } from "../../../harnesses/registry.ts";
 
 const abort = new AbortController();
 process.on("SIGTERM", () => abort.abort());

@@ -1,5 +1,5 @@
 /** `node lock-process.ts FOLDER`: takes the folder's lock on every "take" and gives it back on every "free", and says whether it had it. */
-import { lockFolder } from "../../../rollouts/folder-lock.ts";
+import { lockFolder } from "../../../rollouts/records/folder-lock.ts";
 
 const folder = process.argv[2] as string;
 let lock: AsyncDisposable | null = null;

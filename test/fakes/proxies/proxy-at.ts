@@ -2,7 +2,7 @@
 
 import type { LogEntry } from "../../../base/schema/session-log.ts";
 import type { SessionSpec } from "../../../base/schema/session-spec.ts";
-import { engines } from "../../../engines/index.ts";
+import { engines } from "../../../engines/registry.ts";
 import { HarnessProxy, type ProxyOptions } from "../../../proxy/index.ts";
 import { MemoryStore } from "../../../proxy/store/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../engines/scripted-engine.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { harnessNamed } from "../../../harnesses/index.ts";
+import { harnessNamed } from "../../../harnesses/registry.ts";
 import type { TlsPair } from "../../../proxy/index.ts";
 import { FolderBlobs } from "../../../service/blobs/index.ts";
 import { ServiceBounds } from "../../../service/callers/bounds.ts";
@@ -11,7 +11,7 @@ import { Callbacks, roles, ServiceListener } from "../../../service/index.ts";
 import { type Demands, type Ledger, SqliteLedger } from "../../../service/ledger/index.ts";
 import { ControlFollower } from "../../../service/nodes/control-follower.ts";
 import { faultsOfMachine } from "../../../service/nodes/index.ts";
-import { inlineTask } from "../../../tasks/index.ts";
+import { inlineTask } from "../../../tasks/inline-task.ts";
 import { scratchFolder } from "../machine/scratch-folder.ts";
 import { proxyAt } from "./proxy-at.ts";
 

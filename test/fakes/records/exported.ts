@@ -1,7 +1,8 @@
 /** What an exporter writes of some trajectories, in memory. */
 import { Writable } from "node:stream";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
-import { type Exporter, type ExportOptions, type ExportReport, exportTrajectories } from "../../../exporters/index.ts";
+import { exportTrajectories } from "../../../exporters/export-trajectories.ts";
+import type { Exporter, ExportOptions, ExportReport } from "../../../exporters/exporter.ts";
 
 export type Exported = { rows: Record<string, unknown>[]; report: ExportReport; bytes: Buffer };
 

@@ -1,6 +1,6 @@
 /** A plain conversation through the proxy into a run folder on disk: nothing forced, so that any token can come. */
 import { join } from "node:path";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { Client } from "../proxies/proxy-at.ts";

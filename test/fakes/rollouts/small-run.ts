@@ -4,13 +4,13 @@ import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { currentOwner } from "../../../base/host/owner.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
-import { engines } from "../../../engines/index.ts";
+import { engines } from "../../../engines/registry.ts";
 import { commandHarness } from "../../../harnesses/command.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { DiskStore, type Store } from "../../../proxy/store/index.ts";
 import { makeSlots, RunFolder, runTasks } from "../../../rollouts/index.ts";
 import type { SandboxBackend } from "../../../sandboxes/sandbox.ts";
-import { loadTasks } from "../../../tasks/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../engines/scripted-engine.ts";
 import { chatHarness, solve } from "./small-task.ts";
 

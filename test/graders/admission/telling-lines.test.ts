@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { leaksAt, linesIn, linesOf, namesOf, outputsOf } from "../../../graders/admission/telling-lines.ts";
-import { graderOf, specOfGrader } from "../../../graders/index.ts";
+import { graderOf, specOfGrader } from "../../../graders/registry.ts";
 
 const file = (text: string) => [{ path: "a", mode: 0o644, content: Buffer.from(text) }];
 

@@ -2,7 +2,7 @@
 import type { TestContext } from "node:test";
 import type { Sampling } from "../../../base/schema/message.ts";
 import { Task } from "../../../base/schema/task.ts";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { grade } from "../../../graders/grade.ts";
 import type { GraderSampler } from "../../../graders/grader.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";

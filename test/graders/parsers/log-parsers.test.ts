@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parserNamed, parsers } from "../../../graders/parsers/index.ts";
 import { normalName } from "../../../graders/parsers/log-parser.ts";
+import { parserNamed, parsers } from "../../../graders/parsers/registry.ts";
 
 const outcomes = (parser: string, text: string) => {
   const report = parserNamed(parser).parse(text, "");

@@ -7,7 +7,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
-import { parserNamed } from "../../../graders/parsers/index.ts";
+import { parserNamed } from "../../../graders/parsers/registry.ts";
 import type { RecordedLog } from "./recorded/recorded-log.ts";
 import { scenarios } from "./recorded/scenarios.ts";
 

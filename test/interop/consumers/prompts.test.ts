@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { loadTasks } from "../../../tasks/index.ts";
-import { promptFormats } from "../../../tasks/prompts/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
+import { promptFormats } from "../../../tasks/prompts/prompt-formats.ts";
 import { factsOf } from "../../../tasks/prompts/prompt-row.ts";
-import { taskSetOf } from "../../../tasks/task-set.ts";
+import { taskSetOf } from "../../../tasks/sets/task-set.ts";
 import { need } from "../../needs.ts";
 import { consumerScripts, consumersPlace } from "./place.ts";
 

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import type { TestContext } from "node:test";
 import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { MemoryStore } from "../../../proxy/store/index.ts";
 import { playByItself } from "../../e2e/play-by-itself.ts";

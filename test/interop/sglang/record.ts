@@ -4,7 +4,7 @@
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { type Exchange, recording } from "./exchanges.ts";
 import { ask, questions, texts } from "./questions.ts";
 

@@ -6,7 +6,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { GoogleGenAI } from "@google/genai";
 import OpenAI from "openai";
 import type { Answered } from "../../../base/schema/session-log.ts";
-import { dialects } from "../../../proxy/dialects/index.ts";
+import { dialects } from "../../../proxy/dialects/registry.ts";
 import { encode } from "../../fakes/engines/scripted-engine.ts";
 import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dialects } from "../../../proxy/dialects/index.ts";
+import { dialects } from "../../../proxy/dialects/registry.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";

@@ -4,7 +4,7 @@ import { hash } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { dialects } from "../../../proxy/dialects/index.ts";
+import { dialects } from "../../../proxy/dialects/registry.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const hi = [{ role: "user", content: "hi" }];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { startPracticeEngine } from "../../../practice/start.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { MemoryStore } from "../../../proxy/store/index.ts";

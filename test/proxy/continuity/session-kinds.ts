@@ -7,7 +7,7 @@
 
 import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { MemoryStore } from "../../../proxy/store/index.ts";
 import { verifyTrajectory } from "../../../reconstruct/verify.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AlidadeError } from "../../../base/errors.ts";
 import type { Dialect } from "../../../proxy/dialects/dialect.ts";
-import { dialects } from "../../../proxy/dialects/index.ts";
+import { dialects } from "../../../proxy/dialects/registry.ts";
 
 type Body = Record<string, unknown>;
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { SessionSpec } from "../../../base/schema/session-spec.ts";
-import { dialects } from "../../../proxy/dialects/index.ts";
+import { dialects } from "../../../proxy/dialects/registry.ts";
 import type { ProxyOptions } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { bodiesOf, harnessShapes } from "../../fakes/load/harness-shapes.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SessionSpec } from "../../../base/schema/session-spec.ts";
-import { exporters } from "../../../exporters/index.ts";
+import { exporters } from "../../../exporters/registry.ts";
 import { decode } from "../../fakes/engines/scripted-engine.ts";
 import { dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";

@@ -1,7 +1,7 @@
 /** Keys and values that old weights computed: how they are dropped, and what keeps new calls from those that stay. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { startPracticeEngine } from "../../../practice/start.ts";
 import { patience, request, withEngine } from "../../contracts/engine-cases.ts";
 import { until } from "../../fakes/machine/until.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { request as ask, createServer, type ServerResponse } from "node:http";
 import { test } from "node:test";
 import { newKey } from "../../../base/schema/ids.ts";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { MemoryStore } from "../../../proxy/store/index.ts";
 import { cases } from "../../contracts/engine-cases.ts";

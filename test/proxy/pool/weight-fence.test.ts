@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dialects } from "../../../proxy/dialects/index.ts";
+import { dialects } from "../../../proxy/dialects/registry.ts";
 import { rebuildSession } from "../../../proxy/index.ts";
 import { EngineLease } from "../../../proxy/pool/engine-lease.ts";
 import { until } from "../../fakes/machine/until.ts";

@@ -9,7 +9,7 @@ import { type Content, GoogleGenAI, type Part } from "@google/genai";
 import OpenAI from "openai";
 import { newId } from "../../../base/schema/ids.ts";
 import type { SessionSpec } from "../../../base/schema/session-spec.ts";
-import { engineNamed } from "../../../engines/index.ts";
+import { engineNamed } from "../../../engines/registry.ts";
 import { carrierOf } from "../../../proxy/dialects/carrier.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { MemoryStore } from "../../../proxy/store/index.ts";

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { dialects } from "../../../proxy/dialects/index.ts";
+import { dialects } from "../../../proxy/dialects/registry.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { type DialectRequest, dialectRequest } from "../../fakes/proxies/dialect-requests.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RequestClass, SessionSpec } from "../../../base/schema/session-spec.ts";
-import { harnesses } from "../../../harnesses/index.ts";
+import { harnesses } from "../../../harnesses/registry.ts";
 import { type Client, proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const user = [{ role: "user", content: "work" }];

@@ -1,8 +1,8 @@
 /** A session's client is answered in the dialects of its harness, and in no other. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { harnesses } from "../../../harnesses/index.ts";
-import { dialects } from "../../../proxy/dialects/index.ts";
+import { harnesses } from "../../../harnesses/registry.ts";
+import { dialects } from "../../../proxy/dialects/registry.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
 
 const user = [{ role: "user", content: "work" }];

@@ -11,8 +11,8 @@ import { knownChecks } from "../../../rollouts/accepted/admit-tasks.ts";
 import { admittedTasks } from "../../../rollouts/accepted/admitted-tasks.ts";
 import { docker } from "../../../sandboxes/docker.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
-import { hashedTasks } from "../../../tasks/index.ts";
-import type { HashedTask } from "../../../tasks/task-set.ts";
+import type { HashedTask } from "../../../tasks/sets/task-set.ts";
+import { hashedTasks } from "../../../tasks/sets/task-set.ts";
 import { ownCache } from "../../fakes/machine/own-cache.ts";
 
 const cache = ownCache("admission");

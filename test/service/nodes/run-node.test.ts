@@ -12,7 +12,7 @@ import { commandHarness } from "../../../harnesses/command.ts";
 import type { RunSetup } from "../../../rollouts/run-setup.ts";
 import { makeSlots, type Slots } from "../../../rollouts/slots.ts";
 import { DiskBudget } from "../../../sandboxes/disk-budget.ts";
-import { pickBackend } from "../../../sandboxes/index.ts";
+import { pickBackend } from "../../../sandboxes/registry.ts";
 import type { SandboxBackend } from "../../../sandboxes/sandbox.ts";
 import { FolderBlobs, getPacked } from "../../../service/blobs/index.ts";
 import { type Demands, GroupPart, type ResultRow, SetSpec, SqliteLedger } from "../../../service/ledger/index.ts";

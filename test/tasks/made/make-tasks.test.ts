@@ -7,7 +7,7 @@ import { currentOwner } from "../../../base/host/owner.ts";
 import { checkTask } from "../../../graders/check.ts";
 import { TestsSpec } from "../../../graders/tests.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
-import { loadTasks } from "../../../tasks/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { fixingCommits, type PassedOver } from "../../../tasks/made/commit-fixes.ts";
 import { type MakeOptions, makeTasks } from "../../../tasks/made/make-tasks.ts";
 import { Repository } from "../../../tasks/made/repository.ts";

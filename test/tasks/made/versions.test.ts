@@ -13,7 +13,7 @@ import { currentOwner } from "../../../base/host/owner.ts";
 import { checkTask } from "../../../graders/check.ts";
 import { TestsSpec } from "../../../graders/tests.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
-import { loadTasks } from "../../../tasks/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { makeTasks } from "../../../tasks/made/make-tasks.ts";
 import { publishedVersion } from "../../../tasks/made/published-version.ts";
 import { readTarball } from "../../../tasks/made/read-tarball.ts";

@@ -10,11 +10,11 @@ import { currentOwner } from "../../../base/host/owner.ts";
 import type { Task } from "../../../base/schema/task.ts";
 import { checkTask } from "../../../graders/check.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade } from "../../../graders/grade.ts";
-import { keepSetUp } from "../../../graders/set-up-layer.ts";
-import { takeWork } from "../../../graders/work.ts";
+import { keepSetUp } from "../../../graders/work/set-up-layer.ts";
+import { takeWork } from "../../../graders/work/work.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
 import { conceal } from "../../../sandboxes/set-up.ts";
-import { loadTasks } from "../../../tasks/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { need } from "../../needs.ts";
 
 const owner = { run_id: "run-test-concealed", owner: await currentOwner() };

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { parserNamed, parsers } from "../../../graders/parsers/index.ts";
+import { parserNamed, parsers } from "../../../graders/parsers/registry.ts";
 import { multilingualTestsOf } from "../../../tasks/swe/multilingual-tests.ts";
 
 type Instance = { repo: string; version: string; tests: string; parser: { name: string; reads: string[] } };

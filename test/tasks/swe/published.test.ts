@@ -6,8 +6,8 @@ import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { AlidadeError } from "../../../base/errors.ts";
 import { TestsSpec } from "../../../graders/tests.ts";
-import { loadTasks } from "../../../tasks/index.ts";
-import { readParquet } from "../../../tasks/read-parquet.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
+import { readParquet } from "../../../tasks/readers/read-parquet.ts";
 
 const patch = "diff --git a/src/a.py b/src/a.py\n--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-one\n+two\n";
 const test_patch =

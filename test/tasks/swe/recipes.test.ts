@@ -5,7 +5,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { AlidadeError } from "../../../base/errors.ts";
-import { loadTasks } from "../../../tasks/index.ts";
+import { loadTasks } from "../../../tasks/load-tasks.ts";
 import type { LoadOptions } from "../../../tasks/task-format.ts";
 import { ownCache } from "../../fakes/machine/own-cache.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";

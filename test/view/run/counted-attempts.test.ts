@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { trajectoriesOf } from "../../../cli/commands/overview/trajectories-of.ts";
 import { DiskStore } from "../../../proxy/store/disk.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
-import { openIndex } from "../../../rollouts/run-index.ts";
+import { openIndex } from "../../../rollouts/records/run-index.ts";
 import { FidelitySummarizer } from "../../../view/fidelity/summary.ts";
 import { countedAttempts } from "../../../view/run/counted-attempts.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";

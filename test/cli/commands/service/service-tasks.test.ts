@@ -10,7 +10,8 @@ import { checksVersion } from "../../../../graders/admission/checks-version.ts";
 import { keepAdmission } from "../../../../rollouts/accepted/admission-records.ts";
 import { localProcess } from "../../../../sandboxes/process.ts";
 import type { SandboxBackend } from "../../../../sandboxes/sandbox.ts";
-import { hashedTasks, inlineTask } from "../../../../tasks/index.ts";
+import { inlineTask } from "../../../../tasks/inline-task.ts";
+import { hashedTasks } from "../../../../tasks/sets/task-set.ts";
 import { ownCache } from "../../../fakes/machine/own-cache.ts";
 
 const cache = ownCache("service-tasks");

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { parserNamed } from "../../../../graders/parsers/index.ts";
+import { parserNamed } from "../../../../graders/parsers/registry.ts";
 import { marks } from "../../../../graders/parsers/swe/status-log.ts";
 import type { RecordedLog } from "../recorded/recorded-log.ts";
 

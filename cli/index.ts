@@ -1,0 +1,2 @@
+export { Config, configSchema } from "./config.ts";
+export { loadConfig } from "./load-config.ts";

@@ -1,0 +1,1 @@
+export { startPracticeEngine } from "./start.ts";

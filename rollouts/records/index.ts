@@ -1,0 +1,13 @@
+export { type AttemptCause, attemptFidelityOf, type CauseExample } from "./attempt-fidelity.ts";
+export {
+  type IndexFile,
+  indexedFiles,
+  type LooseSession,
+  type PhaseSeconds,
+  type RecordFigures,
+  type TrajectoryFigures,
+  type VerdictFigures,
+} from "./index-file.ts";
+export { openIndex } from "./run-index.ts";
+export { attemptKey, eachAttempt, eachTrajectory, readRollouts } from "./run-records.ts";
+export { tellsOfSession } from "./tells-of-session.ts";

@@ -1,0 +1,1 @@
+export { EngineAddress } from "./engine-connection.ts";

@@ -1,0 +1,10 @@
+export type { CandidateFix } from "./candidate-fix.ts";
+export { fixingCommits, type PassedOver } from "./commit-fixes.ts";
+export type { HowTested } from "./draft-task.ts";
+export { type MakeOptions, makeTasks } from "./make-tasks.ts";
+export { publishedVersion } from "./published-version.ts";
+export { type PackageRegistry, registries } from "./registries.ts";
+export { Repository } from "./repository.ts";
+export { usualTests } from "./test-files.ts";
+export type { TriedFix } from "./tried-fixes.ts";
+export { versionFix } from "./version-fix.ts";

@@ -1,0 +1,2 @@
+export { compareSessions } from "./compare-sessions.ts";
+export { renderDiff } from "./render.ts";

@@ -1,0 +1,2 @@
+export { table } from "./table.ts";
+export { visibleText } from "./visible-text.ts";
