@@ -41,6 +41,7 @@ export const errorCodes = {
   sandbox_unhealthy: "infrastructure",
   sandbox_died: "infrastructure",
   sandbox_error: "infrastructure",
+  tool_service_failed: "infrastructure",
   image_pull_failed: "infrastructure",
   image_build_failed: "infrastructure",
   pack_failed: "infrastructure",

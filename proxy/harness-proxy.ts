@@ -193,6 +193,11 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     this.#listener.attach(session, socket);
   }
 
+  /** The session's connections reach these tools at `/mcp/<server>`. */
+  offerTools(session: Session, relay: Parameters<HarnessListener["offerTools"]>[1]): void {
+    this.#listener.offerTools(session, relay);
+  }
+
   /** Variables that point every SDK we know at this proxy with this key. */
   envOf(key: string, base: string = this.url): Record<string, string> {
     return Object.assign({}, ...dialects.map((dialect) => dialect.env(base, key))) as Record<string, string>;

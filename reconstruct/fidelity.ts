@@ -19,10 +19,12 @@ export type Measured = {
   trajectory: Omit<Trajectory, "fidelity">;
   /** What the log holds no more. */
   lost: Lost[];
+  /** Over the lists of its servers of tools; null where it has none. */
+  tool_servers?: string | null;
   alidade_version: string;
 };
 
-export function measureFidelity({ histories, trajectory, lost, alidade_version }: Measured): FidelityReport {
+export function measureFidelity({ histories, trajectory, lost, tool_servers = null, alidade_version }: Measured): FidelityReport {
   const { calls, nodes } = trajectory;
   return {
     calls: calls.length,
@@ -37,7 +39,7 @@ export function measureFidelity({ histories, trajectory, lost, alidade_version }
     policy_versions: policyVersions(calls),
     policy_checks: countBy(calls, ({ policy }) => policy.check),
     row_inflation: rowInflation(nodes),
-    fingerprints: fingerprintsOf(calls, nodes, alidade_version),
+    fingerprints: { ...fingerprintsOf(calls, nodes, alidade_version), ...(tool_servers !== null && { tool_servers }) },
   };
 }
 

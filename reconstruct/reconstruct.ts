@@ -66,6 +66,7 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
   const edges = findEdges(calls, findParents(calls, places, outcomes), places);
   const tree = buildTree(calls, edges, places);
   const { alidade_version } = opened;
+  const tool_runs = session.tool_history.runs();
   return (facts = {}) => {
     const head = toHead(session, facts);
     const exclusions = exclude(calls, places, outcomes, head);
@@ -73,6 +74,7 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
     const recorded = {
       ...head,
       calls: calls.map((call) => toCallRecord(call, { places, edges, outcomes, tree, idOf })),
+      ...(tool_runs && { tool_runs }),
       messages: Object.fromEntries(places.messages.map((message, index) => [messageId(index), message])),
       tools: Object.fromEntries(session.tools),
       nodes,
@@ -80,7 +82,16 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
       blobs: [],
     };
     const trajectory = { ...recorded, nodes: judgedNodes(recorded) };
-    return { ...trajectory, fidelity: measureFidelity({ histories: calls, trajectory, lost: session.lost, alidade_version }) };
+    return {
+      ...trajectory,
+      fidelity: measureFidelity({
+        histories: calls,
+        trajectory,
+        lost: session.lost,
+        tool_servers: session.tool_history.hash(),
+        alidade_version,
+      }),
+    };
   };
 }
 
@@ -122,7 +133,7 @@ function labelsGiven(calls: CallHistory[]): Record<string, string> {
   return Object.fromEntries([...labels].map(([name, value]) => [name.slice("label-".length), value]));
 }
 
-type TrajectoryHead = Omit<Trajectory, "calls" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
+type TrajectoryHead = Omit<Trajectory, "calls" | "tool_runs" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
 
 function toHead({ opened, calls, rewarded, sealed_reason }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
   const { spec, session_id } = opened;

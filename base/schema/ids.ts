@@ -7,7 +7,9 @@ import { hash, randomBytes, randomFillSync } from "node:crypto";
 const alphabet = "0123456789abcdefghijklmnopqrstuvwxyz";
 
 /** `prefix` and 20 random characters (103 bits). */
-export function newId(prefix: "ses" | "set" | "call" | "roll" | "run" | "traj" | "grp" | "conv" | "fence" | "canary" | "salt"): string {
+export function newId(
+  prefix: "ses" | "set" | "call" | "roll" | "run" | "tool" | "traj" | "grp" | "conv" | "fence" | "canary" | "salt",
+): string {
   // 252 is the largest multiple of 36 below 256: bytes above it would favour the first letters.
   let id = "";
   while (id.length < 20) {

@@ -3,13 +3,15 @@
  * source: the match, restore and in-flight tables and the trajectory are rebuilt from it, and our answers are a pure
  * function of it. A torn last line is ignored.
  *
- * opened, (call_begun, (tried)+, call_finished, (decoded)?, answered, (replayed)*)*, sealed, rewarded*
+ * opened, (tool_server)*, (call_begun, (tried)+, call_finished, (decoded)?, answered, (replayed)*)*,
+ * (tool_begun, tool_finished)*, sealed, rewarded*
  */
 import { z } from "zod";
 import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
 import { Policy } from "./policy.ts";
 import { renderCauses } from "./reasons/calls.ts";
 import { wordsOf } from "./reasons/meaning.ts";
+import { toolFailures } from "./reasons/tools.ts";
 import { RewardComponent } from "./reward-component.ts";
 import { SampledToken } from "./sampled-token.ts";
 import { Budgets, RequestClass, SessionSpec } from "./session-spec.ts";
@@ -313,6 +315,65 @@ export const ConversationOpened = z.strictObject({
 /** The harness deleted an answer or a conversation. It stays in the log; requests cannot refer to it. */
 export const Deleted = z.strictObject({ type: z.literal("deleted"), time: Time, id: z.string() });
 
+/** A server of tools and its list, which is asked for once and stays the same for the whole session. */
+export const ToolServerSeen = z.strictObject({
+  type: z.literal("tool_server"),
+  time: Time,
+  server: z.string(),
+  /** Over the list as harnesses get it. */
+  tools_sha256: z.string(),
+  tools: z.array(z.string()),
+  /** What it calls itself; null where it does not say. */
+  version: z.string().nullable(),
+});
+
+/** Written before the service is asked. Without a `tool_finished` it is unknown whether it ran. */
+export const ToolBegun = z.strictObject({
+  type: z.literal("tool_begun"),
+  time: Time,
+  run_id: z.string(),
+  /** 0-based order in which the session's tool runs were begun. */
+  ordinal: z.number().int().nonnegative(),
+  server: z.string(),
+  tool: z.string(),
+  /** The text as it came. */
+  arguments: z.string(),
+  /** The call whose model asked for it, and the id of that tool call. null: no model asked, a command of the agent did. */
+  call_id: z.string().nullable(),
+  tool_call_id: z.string().nullable(),
+});
+export type ToolBegun = z.infer<typeof ToolBegun>;
+
+export const ToolFailure = z.enum(wordsOf(toolFailures));
+export type ToolFailure = z.infer<typeof ToolFailure>;
+
+/** A piece of a result's content. */
+export const ResultPart = z.strictObject({
+  type: z.string(),
+  /** Of its text, or of a picture as it was before base64. */
+  bytes: z.number().int().nonnegative(),
+  media_type: z.string().optional(),
+  /** Of a picture's or a sound's own bytes. */
+  sha256: z.string().optional(),
+});
+export type ResultPart = z.infer<typeof ResultPart>;
+
+/** Written before the answer leaves. */
+export const ToolFinished = z.strictObject({
+  type: z.literal("tool_finished"),
+  time: Time,
+  run_id: z.string(),
+  /** The service says so, or did not answer. */
+  is_error: z.boolean(),
+  /** Absent: the service answered. */
+  failure: ToolFailure.optional(),
+  /** Over the result or the error as the harness gets it. */
+  result_sha256: z.string(),
+  parts: z.array(ResultPart),
+  ms: z.number(),
+});
+export type ToolFinished = z.infer<typeof ToolFinished>;
+
 export const Sealed = z.strictObject({ type: z.literal("sealed"), time: Time, reason: z.string() });
 
 export const Rewarded = z.strictObject({
@@ -338,6 +399,9 @@ export const LogEntry = z.discriminatedUnion("type", [
   Refused,
   ConversationOpened,
   Deleted,
+  ToolServerSeen,
+  ToolBegun,
+  ToolFinished,
   Sealed,
   Rewarded,
 ]);

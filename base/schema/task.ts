@@ -8,6 +8,7 @@ import { Build } from "./environment/build.ts";
 import { Healthcheck, longestSeconds } from "./environment/healthcheck.ts";
 import { ImageName } from "./environment/image-name.ts";
 import { Services } from "./environment/services.ts";
+import { ToolServers } from "./environment/tool-servers.ts";
 import { NetworkAccess } from "./network.ts";
 
 export const Limits = z.strictObject({
@@ -95,10 +96,19 @@ export const Environment = z
       ),
     grading_network: NetworkAccess.default("none").describe("what the sandbox that grades reaches"),
     services: Services.optional().describe("containers beside the sandbox, by the names that commands inside reach them at"),
+    tools: ToolServers.optional().describe("servers of tools (MCP) in these services, which the harness gets"),
   })
   .refine(({ image, build }) => image === null || build === null, {
     path: ["build"],
     message: "an environment has an image or a build, and not both",
+  })
+  .superRefine(({ services = {}, tools = [] }, { addIssue }) => {
+    const names = Object.keys(services);
+    for (const [index, { service }] of tools.entries())
+      if (!Object.hasOwn(services, service)) {
+        const message = `is no service: there ${names.length === 0 ? "are none" : `is ${names.join(", ")}`}`;
+        addIssue({ code: "custom", path: ["tools", index, "service"], message });
+      }
   });
 export type Environment = z.infer<typeof Environment>;
 

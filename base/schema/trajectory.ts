@@ -18,7 +18,9 @@ import {
   Pause,
   PolicyCheck,
   Restored,
+  ResultPart,
   Time,
+  ToolFailure,
   WeightSpan,
   Withheld,
 } from "./session-log.ts";
@@ -122,6 +124,29 @@ export const CallRecord = z.strictObject({
 });
 export type CallRecord = z.infer<typeof CallRecord>;
 
+/** One call of a tool at a service of the task, as the relay saw it. */
+export const ToolRun = z.strictObject({
+  run_id: z.string(),
+  /** 0-based order in which they were begun. */
+  ordinal: z.number().int(),
+  server: z.string(),
+  tool: z.string(),
+  arguments: z.string().describe("the text as it came"),
+  /** The call whose model asked for it, and the id of that tool call; null where `unasked`. */
+  call_id: z.string().nullable(),
+  tool_call_id: z.string().nullable(),
+  /** No model asked for it: a command of the agent spoke to the relay. */
+  unasked: z.boolean(),
+  /** ok: the service did it. error: the service says that it failed. failed: the service gave no result. unknown: the log ends before it. */
+  outcome: z.enum(["ok", "error", "failed", "unknown"]),
+  failure: ToolFailure.optional(),
+  /** Of the answer as the harness got it; null while it is unknown. */
+  result_sha256: z.string().nullable(),
+  parts: z.array(ResultPart),
+  times: z.strictObject({ begun: Time, finished: Time.nullable() }),
+});
+export type ToolRun = z.infer<typeof ToolRun>;
+
 /** A run of tokens of one kind. A sampled node belongs to one call; a split keeps that call on both halves. */
 export const TreeNode = z.strictObject({
   node_id: z.string(),
@@ -224,6 +249,8 @@ const TrajectoryFields = z.strictObject({
   reward: z.number().nullable(),
   reward_components: z.array(RewardComponent),
   calls: z.array(CallRecord),
+  /** In the order in which they were begun. Absent: the task has no tools of services. */
+  tool_runs: z.array(ToolRun).optional(),
   messages: z.record(z.string(), Message),
   tools: z.record(z.string(), z.array(Tool)),
   nodes: z.array(TreeNode),

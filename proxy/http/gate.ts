@@ -70,7 +70,11 @@ export class Gate {
    * the rest anew, and is not read where it may not. Throws `too_many_requests`, and `request_invalid` for one that is too
    * large or too slow.
    */
-  async read(session: Session, { bytes, signal, closed }: Exchange, known: number): Promise<readonly Buffer[]> {
+  async read(
+    session: Session,
+    { bytes, signal, closed }: Pick<Exchange, "bytes" | "signal" | "closed">,
+    known: number,
+  ): Promise<readonly Buffer[]> {
     const { bounds, read } = this.#load(session);
     bytes.assertAtMost(bounds.body_bytes);
     this.mostNewValues(session, (bytes.declared ?? 0) - known);

@@ -25,6 +25,8 @@ import { assertReferencesInside } from "../sandboxed/schema-references.ts";
 import { withoutGrammar } from "../sandboxed/without-grammar.ts";
 import type { Session } from "../session/session.ts";
 import type { Sessions } from "../session/sessions.ts";
+import { answerToolRequest } from "../tools/answer-tool-request.ts";
+import type { ToolRelay } from "../tools/tool-relay.ts";
 import { BodyReader, type BodyShape } from "./body-reader.ts";
 import type { Bounds } from "./bounds.ts";
 import { Doors } from "./doors.ts";
@@ -55,6 +57,7 @@ export class HarnessListener implements AsyncDisposable {
   readonly #gate: Gate;
   readonly #bodies: BodyReader;
   readonly #doors: Doors;
+  readonly #relays = new WeakMap<Session, ToolRelay>();
 
   constructor(sessions: Sessions, surroundings: CallSurroundings, bounds: Bounds, timeouts: Partial<ClientTimeouts> = {}, tls?: TlsPair) {
     this.#gate = new Gate(bounds);
@@ -89,6 +92,11 @@ export class HarnessListener implements AsyncDisposable {
     if (this.#doors.admit(session, socket)) this.#server.emit(event, socket as Socket);
   }
 
+  /** Connections of this session reach these tools at `/mcp/<server>`. */
+  offerTools(session: Session, relay: ToolRelay): void {
+    this.#relays.set(session, relay);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await closeListener(this.#server);
     await this.#bodies[Symbol.asyncDispose]();
@@ -105,6 +113,7 @@ export class HarnessListener implements AsyncDisposable {
           return context.body(null, 204, { allow });
         });
     }
+    app.all("/mcp/:server", (context) => this.#serveTools(context));
     app.notFound(async (context) => {
       using _ = await this.#placeAt(context.env.incoming as IncomingMessage);
       const answer = noRoute(context.req.method, context.req.path, flatten(context.env.incoming as IncomingMessage));
@@ -160,6 +169,17 @@ export class HarnessListener implements AsyncDisposable {
       if (known && route.kind === "generate" && error instanceof AlidadeError) await refuseCall(known, exchange, error, this.#surroundings);
       else if (!exchange.headersSent) await exchange.send(dialect.error(asAlidadeError(error, "internal")));
     }
+    return RESPONSE_ALREADY_SENT;
+  }
+
+  /** Tools are a sandbox's: the connection says whose, and no key does. */
+  async #serveTools(context: Context<HarnessEnv>): Promise<Response> {
+    const { incoming, outgoing } = context.env as { incoming: IncomingMessage; outgoing: ServerResponse };
+    const session = this.#doors.sessionOf(incoming);
+    const relay = session && this.#relays.get(session);
+    const server = context.req.param("server") ?? "";
+    if (!session || !relay?.servers.includes(server)) return context.notFound();
+    await answerToolRequest({ session, relay, server, gate: this.#gate, incoming, outgoing });
     return RESPONSE_ALREADY_SENT;
   }
 

@@ -9,6 +9,7 @@ import type { RewardComponent } from "../../base/schema/reward-component.ts";
 import type { DamagedLine, LogLine, Opened } from "../../base/schema/session-log.ts";
 import type { CallHistory, CallParts } from "./call-history.ts";
 import { type Lost, withoutDamage } from "./damage.ts";
+import { ToolHistory } from "./tool-history.ts";
 
 export type SessionHistory = {
   opened: Opened;
@@ -17,6 +18,7 @@ export type SessionHistory = {
   /** What the log holds no more. */
   lost: Lost[];
   tools: Map<string, Tool[]>;
+  tool_history: ToolHistory;
   sealed_reason: string | null;
   /** The newest revision wins. */
   rewarded: {
@@ -31,6 +33,7 @@ export function readLog(entries: Iterable<LogLine>): SessionHistory {
   const log: Omit<SessionHistory, "opened" | "calls" | "lost"> & { opened: Opened | null } = {
     opened: null,
     tools: new Map(),
+    tool_history: new ToolHistory(),
     sealed_reason: null,
     rewarded: null,
   };
@@ -60,6 +63,11 @@ export function readLog(entries: Iterable<LogLine>): SessionHistory {
       case "answered":
       case "replayed":
         takeAnswer(of(entry.call_id), entry);
+        break;
+      case "tool_server":
+      case "tool_begun":
+      case "tool_finished":
+        log.tool_history.take(entry);
         break;
       case "sealed":
         log.sealed_reason ??= entry.reason;

@@ -1,0 +1,57 @@
+/** Which tool call of the model a tool run belongs to: the oldest one with this name and these arguments that has no run yet. */
+import { hash } from "node:crypto";
+import { canonicalArguments } from "../../base/schema/arguments.ts";
+import { plainToolName } from "../../base/schema/environment/tool-servers.ts";
+import { mintToolCallId } from "../../base/schema/ids.ts";
+import { toolCallsOf } from "../../base/schema/message.ts";
+import type { Session } from "../session/session.ts";
+
+export type Asked = { call_id: string; tool_call_id: string };
+
+export class AskedCalls {
+  readonly #session: Session;
+  readonly #read = new Set<string>();
+  readonly #open = new Map<string, Asked[]>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** Takes it, so that no other run has it. null: no model asked for this. */
+  take(server: string, tool: string, args: string): Asked | null {
+    this.#readNew();
+    const key = keyOf(args);
+    for (const name of namesOf(server, tool)) {
+      const asked = key === null ? undefined : this.#open.get(`${name} ${key}`)?.shift();
+      if (asked) return asked;
+    }
+    return null;
+  }
+
+  #readNew(): void {
+    for (const call of this.#session.state.calls.values()) {
+      if (call.outcome === null || this.#read.has(call.id)) continue;
+      this.#read.add(call.id);
+      const parts = call.turn === null ? [] : toolCallsOf(call.turn.message);
+      for (const [index, part] of parts.entries()) {
+        const key = part.kind === "custom" ? null : keyOf(part.arguments);
+        if (key === null) continue;
+        const place = `${plainToolName(part.name)} ${key}`;
+        const known = this.#open.get(place) ?? [];
+        this.#open.set(place, [...known, { call_id: call.id, tool_call_id: mintToolCallId(call.id, index) }]);
+      }
+    }
+  }
+}
+
+/** As harnesses call it; a command of one's own may call it by its name alone. */
+function namesOf(server: string, tool: string): string[] {
+  const names = [`mcp__${server}__${tool}`, `mcp_${server}_${tool}`, `${server}__${tool}`, `${server}_${tool}`, tool];
+  return [...new Set(names.map(plainToolName))];
+}
+
+/** null: the text is no value of JSON. */
+function keyOf(args: string): string | null {
+  const canonical = canonicalArguments(args);
+  return canonical === null ? null : hash("sha256", canonical);
+}

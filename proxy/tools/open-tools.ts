@@ -1,0 +1,45 @@
+/** The tools of a rollout: each server is asked for its list before the agent begins. */
+import type { Duplex } from "node:stream";
+import type { ToolServer } from "../../base/schema/environment/tool-servers.ts";
+import type { Session } from "../session/session.ts";
+import { HttpLink } from "./http-link.ts";
+import { StdioLink } from "./stdio-link.ts";
+import { ToolRelay } from "./tool-relay.ts";
+import { ToolService } from "./tool-service.ts";
+
+/** How services are reached: a sandbox has both. */
+export type ServicePlace = {
+  /** Rejects where nothing listens at the port. */
+  connect(service: string, port: number, signal: AbortSignal): Promise<Duplex>;
+  /** Runs a command in the service. Its standard input and output are the stream, which ends with it. */
+  start(service: string, argv: string[], signal: AbortSignal): Promise<Duplex>;
+};
+
+/** Throws `tool_service_failed` and `task_invalid` as `ToolService.open` does. */
+export async function openTools(
+  session: Session,
+  servers: readonly ToolServer[],
+  place: ServicePlace,
+  signal: AbortSignal,
+): Promise<ToolRelay> {
+  await using scope = new AsyncDisposableStack();
+  const opened = await Promise.allSettled(servers.map((server) => ToolService.open(server, linkTo(server, place), signal)));
+  for (const one of opened) if (one.status === "fulfilled") scope.use(one.value);
+  const services = opened.map((one) => {
+    if (one.status === "rejected") throw one.reason;
+    return one.value;
+  });
+  const relay = await ToolRelay.open(session, services);
+  scope.move();
+  return relay;
+}
+
+function linkTo(server: ToolServer, place: ServicePlace): Parameters<typeof ToolService.open>[1] {
+  const { service, port, path = "/mcp", command, max_result_bytes: mostBytes } = server;
+  return async (signal) => {
+    if (command !== undefined) return new StdioLink(await place.start(service, command, signal), mostBytes);
+    // The schema has a port where it has no command.
+    const at = port as number;
+    return new HttpLink({ port: at, path, mostBytes, connect: (within) => place.connect(service, at, within) });
+  };
+}

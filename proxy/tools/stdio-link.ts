@@ -1,0 +1,115 @@
+/** A command in a service that reads a message a line and writes a message a line. */
+import type { Duplex } from "node:stream";
+import { messageOf } from "../../base/errors.ts";
+import { answerToService, readMessage } from "./mcp.ts";
+import type { ServiceLink } from "./service-link.ts";
+import { ToolFault, tooLarge } from "./tool-fault.ts";
+
+const lineFeed = 0x0a;
+
+/** Beside its result a message has an id and a few words. */
+const besideBytes = 64 * 1024;
+
+export class StdioLink implements ServiceLink {
+  readonly #stream: Duplex;
+  readonly #mostBytes: number;
+  readonly #waiting = new Map<string, PromiseWithResolvers<string>>();
+  #ended: ToolFault | null = null;
+  /** The beginning of a line that has not ended. */
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+
+  constructor(stream: Duplex, mostBytes: number) {
+    this.#stream = stream;
+    this.#mostBytes = mostBytes;
+    stream.on("error", () => undefined); // its end says it too
+    void this.#follow();
+  }
+
+  speaks(): void {}
+
+  async ask(id: number, message: string, signal: AbortSignal): Promise<string> {
+    if (this.#ended) throw this.#ended;
+    const waiting = Promise.withResolvers<string>();
+    const stop = (): void => waiting.reject(signal.reason);
+    this.#waiting.set(String(id), waiting);
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      this.#write(message);
+      return await waiting.promise;
+    } finally {
+      signal.removeEventListener("abort", stop);
+      this.#waiting.delete(String(id));
+    }
+  }
+
+  async tell(message: string): Promise<void> {
+    if (this.#ended) throw this.#ended;
+    this.#write(message);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end(new ToolFault("cut", "the tools are closed"));
+    this.#stream.destroy();
+  }
+
+  /** A line end stands in no JSON but between its values. */
+  #write(message: string): void {
+    this.#stream.write(`${message.replaceAll(/[\r\n]+/g, " ")}\n`);
+  }
+
+  async #follow(): Promise<void> {
+    let why = "its command ended";
+    try {
+      for await (const piece of this.#stream as AsyncIterable<Buffer>) this.#feed(piece);
+    } catch (error) {
+      why = `its command broke off (${messageOf(error)})`;
+    }
+    this.#end(new ToolFault("died", why));
+  }
+
+  #feed(piece: Buffer): void {
+    let start = 0;
+    for (let end = piece.indexOf(lineFeed); end !== -1; end = piece.indexOf(lineFeed, start)) {
+      this.#keep(piece.subarray(start, end));
+      if (!this.#isTooLong) this.#take(Buffer.concat(this.#pending).toString());
+      this.#pending = [];
+      this.#pendingBytes = 0;
+      start = end + 1;
+    }
+    this.#keep(piece.subarray(start));
+  }
+
+  /** A line that is too long belongs to one that waits, and nothing in it says to which: all of them have no answer. */
+  #keep(piece: Buffer): void {
+    const wasTooLong = this.#isTooLong;
+    this.#pendingBytes += piece.length;
+    if (!this.#isTooLong) this.#pending.push(piece);
+    else if (!wasTooLong) {
+      this.#pending = [];
+      this.#rejectAll(tooLarge(this.#mostBytes));
+    }
+  }
+
+  get #isTooLong(): boolean {
+    return this.#pendingBytes > this.#mostBytes + besideBytes;
+  }
+
+  /** What is no message is a line that the command logs. */
+  #take(line: string): void {
+    const read = readMessage(line);
+    if (read === null) return;
+    const reply = answerToService(read);
+    if (reply !== null) this.#write(reply);
+    else if (read.id !== undefined) this.#waiting.get(read.id)?.resolve(line);
+  }
+
+  #end(fault: ToolFault): void {
+    this.#ended ??= fault;
+    this.#rejectAll(fault);
+  }
+
+  #rejectAll(fault: ToolFault): void {
+    for (const one of this.#waiting.values()) one.reject(fault);
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * The tools of one session: what its harness asks goes to the services, and what ran is in the session's log. A call is
+ * sent once. One that may have arrived is never repeated, for it may have written something.
+ */
+import { z } from "zod";
+import { AlidadeError, asAlidadeError, messageOf } from "../../base/errors.ts";
+import { canonicalArguments } from "../../base/schema/arguments.ts";
+import { newId } from "../../base/schema/ids.ts";
+import { tryJson } from "../../base/schema/read-json.ts";
+import type { ToolFailure } from "../../base/schema/session-log.ts";
+import { jsonMembers } from "../../base/wire/json-members.ts";
+import type { Session } from "../session/session.ts";
+import { AskedCalls } from "./asked-calls.ts";
+import {
+  errorObject,
+  errorText,
+  latestVersion,
+  protocolVersions,
+  type RpcMessage,
+  readContent,
+  readMessage,
+  resultText,
+  rpcErrors,
+  type ToolContent,
+  toolErrorResult,
+} from "./mcp.ts";
+import { partsOf, resultForHarness } from "./result-parts.ts";
+import { ToolFault } from "./tool-fault.ts";
+import { sha256Of, type ToolService } from "./tool-service.ts";
+
+/** As many as the turns of a sandboxed session: each is two lines of its log. */
+const mostRuns = 10_000;
+
+const emptyContent: ToolContent = { content: [] };
+
+export class ToolRelay implements AsyncDisposable {
+  readonly #session: Session;
+  readonly #services: readonly ToolService[];
+  readonly #asked: AskedCalls;
+  readonly #failed = new AbortController();
+  readonly #running = new Set<Promise<unknown>>();
+  #ending = new AbortController();
+  #runs = 0;
+
+  private constructor(session: Session, services: readonly ToolService[]) {
+    this.#session = session;
+    this.#services = services;
+    this.#asked = new AskedCalls(session);
+  }
+
+  /** Writes the lists of tools into the session's log. The relay closes the services. */
+  static async open(session: Session, services: readonly ToolService[]): Promise<ToolRelay> {
+    const seen = services.map(({ server, list, about }) => ({
+      type: "tool_server" as const,
+      time: Date.now(),
+      server: server.name,
+      tools_sha256: sha256Of(`${list.text}${about.instructions ?? ""}`),
+      tools: [...list.names],
+      version: about.version,
+    }));
+    await session.record(seen);
+    return new ToolRelay(session, services);
+  }
+
+  get servers(): string[] {
+    return this.#services.map(({ server }) => server.name);
+  }
+
+  /** Fires when a service failed and does not answer us either, or when the log could not be written: the rollout measures nothing. */
+  get failed(): AbortSignal {
+    return this.#failed.signal;
+  }
+
+  /** Why; null while all is well. */
+  get failure(): AlidadeError | null {
+    return this.#failed.signal.aborted ? asAlidadeError(this.#failed.signal.reason, "tool_service_failed") : null;
+  }
+
+  /** The answer to a message of the harness; null for one that has none. `signal`: fires when the client leaves. */
+  async answer(serverName: string, text: string): Promise<string | null> {
+    const service = this.#services.find(({ server }) => server.name === serverName);
+    const message = readMessage(text);
+    if (!service || message === null) return errorText("null", errorObject(rpcErrors.request, "the body is no message of JSON-RPC"));
+    const { id, method } = message;
+    if (id === undefined || method === undefined) return null;
+    const refuse = (code: number, why: string) => errorText(id, errorObject(code, why));
+    if (method === "initialize") return resultText(id, greetingOf(service, message));
+    if (method === "ping") return resultText(id, "{}");
+    if (method === "tools/list") return resultText(id, `{"tools":${service.list.text}}`);
+    if (method !== "tools/call") return refuse(rpcErrors.method, `there is no ${method.slice(0, 100)} here, but tools`);
+    const call = toCall(message);
+    if (call === null) return refuse(rpcErrors.params, "a call has the `name` of a tool, and `arguments` that are an object");
+    if (!service.list.names.includes(call.tool)) return refuse(rpcErrors.params, `Unknown tool: ${call.tool.slice(0, 200)}`);
+    const run = this.#run(service, call);
+    this.#running.add(run);
+    try {
+      const answer = await run;
+      return "error" in answer ? errorText(id, answer.error) : resultText(id, answer.result);
+    } finally {
+      this.#running.delete(run);
+    }
+  }
+
+  /** Breaks off what runs, and waits until that is in the log. */
+  async stop(): Promise<void> {
+    this.#ending.abort();
+    await Promise.allSettled(this.#running);
+  }
+
+  /** Takes `stop` back, for a harness that is started again. */
+  goOn(): void {
+    this.#ending = new AbortController();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await Promise.all(this.#services.map((service) => service[Symbol.asyncDispose]()));
+  }
+
+  async #run(service: ToolService, { tool, args }: ToolCallOf): Promise<{ result: string } | { error: string }> {
+    const ended = this.#ending.signal;
+    const refusal = this.#whyNoMore();
+    if (refusal !== null) return { error: errorObject(rpcErrors.internal, refusal) };
+    const run_id = newId("tool");
+    const started = performance.now();
+    const server = service.server.name;
+    const asked = this.#asked.take(server, tool, args ?? "") ?? { call_id: null, tool_call_id: null };
+    const begun = { type: "tool_begun" as const, time: Date.now(), run_id, ordinal: this.#runs++, server, tool };
+    try {
+      await this.#session.record({ ...begun, arguments: args ?? "", ...asked });
+    } catch (error) {
+      return this.#notRecorded(error);
+    }
+    const answer = await this.#askOnce(service, tool, args, ended);
+    const { failure, content } = answer;
+    const text = "error" in answer ? answer.error : answer.result;
+    try {
+      await this.#session.record({
+        type: "tool_finished",
+        time: Date.now(),
+        run_id,
+        is_error: failure !== undefined || "error" in answer || content.isError === true,
+        ...(failure && { failure }),
+        result_sha256: sha256Of(text),
+        parts: partsOf(content),
+        ms: performance.now() - started,
+      });
+    } catch (error) {
+      return this.#notRecorded(error);
+    }
+    return answer;
+  }
+
+  async #askOnce(service: ToolService, tool: string, args: string | undefined, signal: AbortSignal): Promise<Answered> {
+    try {
+      const answer = await service.call(tool, args, signal);
+      if ("error" in answer) return { error: answer.error, content: emptyContent };
+      const content = readContent(answer.result);
+      return { result: resultForHarness(answer.result, content), content };
+    } catch (error) {
+      const fault = error instanceof ToolFault ? error : new ToolFault("died", messageOf(error), error);
+      if (fault.failure !== "cut") await this.#lookAt(service, fault, signal);
+      const result = toolErrorResult(`The tool ${tool} failed: ${fault.message}.`);
+      return { result, content: readContent(result), failure: fault.failure };
+    }
+  }
+
+  /** A service that does not answer us either is down, whatever the agent sent it. */
+  async #lookAt(service: ToolService, fault: ToolFault, signal: AbortSignal): Promise<void> {
+    const isAlive = await service.isAlive(signal).catch(() => true);
+    if (isAlive) return;
+    const message = `the service ${service.server.service} of the tool server ${service.server.name} is down: ${fault.message}, and it did not answer a ping after that`;
+    this.#failed.abort(new AlidadeError("tool_service_failed", message, { cause: fault }));
+  }
+
+  /** What cannot be written down is not done; where it is done already the rollout has lost what it did. */
+  #notRecorded(error: unknown): { error: string } {
+    const failure = asAlidadeError(error, "store_error");
+    if (failure.owner === "infrastructure") this.#failed.abort(failure);
+    return { error: errorObject(rpcErrors.internal, `the call cannot be recorded: ${failure.message}`) };
+  }
+
+  #whyNoMore(): string | null {
+    const { sealed, logBytes, spec } = this.#session;
+    if (sealed !== null || this.#ending.signal.aborted) return "the session takes no more calls";
+    if (this.#failed.signal.aborted) return "the tools are out of order";
+    if (this.#runs >= mostRuns) return `the session has run ${mostRuns} tools, and takes no more`;
+    const { max_log_bytes } = spec.budgets;
+    return max_log_bytes !== undefined && logBytes >= max_log_bytes ? `the session has recorded its ${max_log_bytes} bytes` : null;
+  }
+}
+
+type Answered = ({ result: string } | { error: string }) & { content: ToolContent; failure?: ToolFailure };
+
+/** `args`: the text of an object; undefined where there are none. */
+type ToolCallOf = { tool: string; args: string | undefined };
+
+const CallParams = z.looseObject({ name: z.string().min(1), arguments: z.record(z.string(), z.unknown()).nullish() });
+
+/** null: it is no call. What else it has, such as a token for progress, is of no use to the service. */
+function toCall({ params }: RpcMessage): ToolCallOf | null {
+  const parsed = CallParams.safeParse(tryJson(params ?? ""));
+  if (!parsed.success || params === undefined) return null;
+  const args = parsed.data.arguments == null ? undefined : jsonMembers(params).get("arguments");
+  if (args !== undefined && canonicalArguments(args) === null) return null;
+  return { tool: parsed.data.name, args };
+}
+
+const Greeting = z.looseObject({ protocolVersion: z.string() });
+
+function greetingOf({ about, server }: ToolService, { params }: RpcMessage): string {
+  const wanted = Greeting.safeParse(tryJson(params ?? "")).data?.protocolVersion;
+  const version = protocolVersions.find((one) => one === wanted) ?? latestVersion;
+  const info = about.info ?? JSON.stringify({ name: server.name, version: "1" });
+  const instructions = about.instructions === undefined ? "" : `,"instructions":${about.instructions}`;
+  return `{"protocolVersion":"${version}","capabilities":{"tools":{}},"serverInfo":${info}${instructions}}`;
+}

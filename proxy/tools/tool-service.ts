@@ -1,0 +1,170 @@
+/** A server of tools as its client has it: the handshake, its list, calls and the ping that says whether it lives. */
+import { hash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { Deadline } from "../../base/host/deadline.ts";
+import type { ToolServer } from "../../base/schema/environment/tool-servers.ts";
+import { tryJson } from "../../base/schema/read-json.ts";
+import { jsonMembers } from "../../base/wire/json-members.ts";
+import { latestVersion, noticeText, protocolVersions, readMessage, requestText, type ServiceAnswer } from "./mcp.ts";
+import type { ServiceLink } from "./service-link.ts";
+import { ToolFault, tooLarge } from "./tool-fault.ts";
+import { readTools, type ToolList, toList } from "./tool-list.ts";
+
+/** A service that lives answers a ping at once; on a loaded machine it takes seconds. */
+const pingMs = 10_000;
+/** Between two looks whether a service that starts takes connections. */
+const retryMs = 100;
+
+/** Opens a way to the service. Throws while nothing listens there. */
+export type OpenLink = (signal: AbortSignal) => Promise<ServiceLink>;
+
+const About = z.looseObject({
+  protocolVersion: z.string(),
+  serverInfo: z.looseObject({ name: z.string(), version: z.string().optional() }).optional(),
+});
+
+export class ToolService implements AsyncDisposable {
+  readonly server: ToolServer;
+  /** The same for the whole rollout. */
+  readonly list: ToolList;
+  /** `serverInfo` and `instructions` of its first answer, as they are written. */
+  readonly about: { info: string | undefined; instructions: string | undefined; version: string | null };
+  readonly #asking: Asking;
+
+  private constructor(server: ToolServer, asking: Asking, list: ToolList, about: ToolService["about"]) {
+    this.server = server;
+    this.list = list;
+    this.about = about;
+    this.#asking = asking;
+  }
+
+  /**
+   * Asks a service for its tools, once. Waits until it takes connections. Throws `tool_service_failed` for one that is no
+   * server of tools, and `task_invalid` for a list that harnesses cannot have.
+   */
+  static async open(server: ToolServer, openLink: OpenLink, signal: AbortSignal): Promise<ToolService> {
+    let asking: Asking | null = null;
+    try {
+      const greeted = await greetPatiently(server, openLink, signal);
+      asking = greeted.asking;
+      const { ask } = asking;
+      const list = toList(server, await readTools((params) => ask("tools/list", params, signal)));
+      return new ToolService(server, asking, list, greeted.about);
+    } catch (error) {
+      await asking?.link[Symbol.asyncDispose]();
+      if (error instanceof AlidadeError) throw error;
+      const message = `the tool server ${server.name} in the service ${server.service} cannot be used: ${messageOf(error)}`;
+      throw new AlidadeError("tool_service_failed", message, { cause: error });
+    }
+  }
+
+  /** Calls a tool once. `args`: the text of an object. Throws a ToolFault where there is no answer. */
+  async call(tool: string, args: string | undefined, signal: AbortSignal): Promise<ServiceAnswer> {
+    const { timeout_seconds } = this.server;
+    using limit = new Deadline(timeout_seconds * 1000);
+    const params = `{"name":${JSON.stringify(tool)}${args === undefined ? "" : `,"arguments":${args}`}}`;
+    try {
+      return await this.#asking.ask("tools/call", params, AbortSignal.any([signal, limit.signal]));
+    } catch (error) {
+      if (signal.aborted) throw new ToolFault("cut", "the rollout ended", error);
+      if (limit.signal.aborted) throw new ToolFault("hung", `it did not answer within ${timeout_seconds} s`, error);
+      throw error;
+    }
+  }
+
+  /** Whether it answers now. An error of the protocol is an answer too. */
+  async isAlive(signal: AbortSignal): Promise<boolean> {
+    using limit = new Deadline(pingMs);
+    try {
+      await this.#asking.ask("ping", undefined, AbortSignal.any([signal, limit.signal]));
+      return true;
+    } catch {
+      signal.throwIfAborted();
+      return false;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#asking.link[Symbol.asyncDispose]();
+  }
+}
+
+/** Numbers requests and reads their answers. */
+class Asking {
+  readonly link: ServiceLink;
+  readonly #mostBytes: number;
+  #nextId = 1;
+
+  constructor(link: ServiceLink, mostBytes: number) {
+    this.link = link;
+    this.#mostBytes = mostBytes;
+  }
+
+  readonly ask = async (method: string, params: string | undefined, signal: AbortSignal): Promise<ServiceAnswer> => {
+    const id = this.#nextId++;
+    let text: string;
+    try {
+      text = await this.link.ask(id, requestText(id, method, params), signal);
+    } catch (error) {
+      if (signal.aborted) this.#cancel(id);
+      throw error;
+    }
+    const { result, error } = readMessage(text) ?? {};
+    const answer = error ?? result;
+    if (answer === undefined) throw new ToolFault("invalid", "its answer is no message of the protocol");
+    if (Buffer.byteLength(answer) > this.#mostBytes) throw tooLarge(this.#mostBytes);
+    return error === undefined ? { result: answer } : { error: answer };
+  };
+
+  /** A courtesy: the service need not go on. */
+  #cancel(id: number): void {
+    this.link.tell(noticeText("notifications/cancelled", `{"requestId":${id}}`), AbortSignal.timeout(pingMs)).catch(() => undefined);
+  }
+}
+
+type Greeted = { asking: Asking; about: ToolService["about"] };
+
+/** Until a service takes connections and answers the first question, which has no effect. */
+async function greetPatiently(server: ToolServer, openLink: OpenLink, signal: AbortSignal): Promise<Greeted> {
+  for (let last: unknown = null; ; ) {
+    let asking: Asking | null = null;
+    try {
+      asking = new Asking(await openLink(signal), server.max_result_bytes);
+      return { asking, about: await greet(asking, signal) };
+    } catch (error) {
+      await asking?.link[Symbol.asyncDispose]();
+      // What came before says more than that the time is over.
+      if (signal.aborted) throw last ?? error;
+      if (!isStarting(error)) throw error;
+      last = error;
+      await sleep(retryMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+/** Nothing listens there yet, or what listens is not ready. */
+function isStarting(error: unknown): boolean {
+  return error instanceof ToolFault ? error.failure === "died" : error instanceof AlidadeError && error.code === "sandbox_error";
+}
+
+async function greet(asking: Asking, signal: AbortSignal): Promise<ToolService["about"]> {
+  const params = JSON.stringify({ protocolVersion: latestVersion, capabilities: {}, clientInfo: { name: "alidade", version: "1" } });
+  const answer = await asking.ask("initialize", params, signal);
+  if ("error" in answer) throw new Error(`it refuses to begin: ${answer.error.slice(0, 500)}`);
+  const about = About.safeParse(tryJson(answer.result));
+  if (!about.success) throw new Error("its first answer has no protocolVersion");
+  const { protocolVersion, serverInfo } = about.data;
+  if (!protocolVersions.some((version) => version === protocolVersion))
+    throw new Error(`it speaks version ${protocolVersion.slice(0, 100)} of the protocol, and none of ${protocolVersions.join(", ")}`);
+  asking.link.speaks(protocolVersion);
+  await asking.link.tell(noticeText("notifications/initialized"), signal);
+  const members = jsonMembers(answer.result);
+  const version = serverInfo && `${serverInfo.name} ${serverInfo.version ?? ""}`.trim().slice(0, 200);
+  return { info: members.get("serverInfo"), instructions: members.get("instructions"), version: version ?? null };
+}
+
+export function sha256Of(text: string): string {
+  return hash("sha256", text);
+}
