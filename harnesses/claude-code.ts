@@ -7,7 +7,7 @@ import type { Harness } from "./harness.ts";
 import { asText, checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, ownHome, type Setting, type SettingContext } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting, type SettingContext, toolServers } from "./settings.ts";
 
 const packageName = "@anthropic-ai/claude-code";
 const version = "2.1.329";
@@ -25,6 +25,7 @@ const maxOutputTokens = 8192;
 
 /** Below HOME, and no argument: what stands there holds the key. */
 const ownSettings = ".alidade-settings.json";
+const toolsFile = ".alidade-mcp.json";
 const claudeFile = ".claude/.claude.json";
 
 /** Variables of the run that hold also against the settings of the task's own folder, which stand above those of the process. */
@@ -122,6 +123,33 @@ const settings: Setting[] = [
     value: tools.join(","),
     about: "agent",
     why: `a task in a sandbox needs no more, and the first prompt is a quarter as long; left out are ${claudeToolsLeftOut.join(", ")}. Without \`Agent\` there are no sub-agents`,
+    only: "run",
+  },
+  {
+    place: "argv",
+    key: "--mcp-config",
+    value: ({ home, tools = [] }) => (tools.length === 0 ? undefined : `${home}/${toolsFile}`),
+    says: "a file with the task's servers of tools",
+    about: "agent",
+    why: "it gets their tools",
+    only: "run",
+  },
+  {
+    place: "argv",
+    key: "--strict-mcp-config",
+    value: ({ tools = [] }) => (tools.length === 0 ? undefined : true),
+    says: "given, where the task has servers of tools",
+    about: "agent",
+    why: "no other servers are started",
+    only: "run",
+  },
+  {
+    place: toolsFile,
+    key: "mcpServers",
+    value: toolServers(({ url }) => ({ type: "http", url })),
+    says: "the task's servers of tools",
+    about: "agent",
+    why: "it gets their tools",
     only: "run",
   },
   {
@@ -238,6 +266,7 @@ export const claudeCode: Harness = {
   // Without the Agent tool there are no sub-agents, and compaction is switched off (settings).
   makes: [],
   commands: ["claude"],
+  tools: true,
 
   program: (platform) => `node_modules/${packageName}-${platform}/claude`,
 
@@ -248,7 +277,10 @@ export const claudeCode: Harness = {
     return {
       argv: [`${context.pack}/bin/claude-code`, ...set.argv(), "--", checkedInstruction(asText(context.instruction))],
       env: set.env(),
-      files: { [ownSettings]: JSON.stringify({ env: addressesOf(context) }) },
+      files: {
+        [ownSettings]: JSON.stringify({ env: addressesOf(context) }),
+        ...(context.tools?.length && { [toolsFile]: set.json(toolsFile) }),
+      },
     };
   },
 

@@ -6,7 +6,7 @@ import type { Harness, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, ownHome, type Setting } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting, toolServers, toolTimeoutSeconds, withTools } from "./settings.ts";
 
 const packageName = "@openai/codex";
 const version = "0.169.0";
@@ -124,6 +124,24 @@ const settings: Setting[] = [
     ),
     about: "run",
   },
+  {
+    place: config,
+    key: "mcp_optional_startup_grace_ms",
+    value: withTools(0),
+    says: "`0`, where the task has servers of tools",
+    about: "agent",
+    why: "it would give a server one second, and begin without its tools",
+    only: "run",
+  },
+  {
+    place: config,
+    key: "mcp_servers",
+    value: toolServers(({ url }) => ({ url, required: true, startup_timeout_sec: 60, tool_timeout_sec: toolTimeoutSeconds })),
+    says: "the task's servers of tools, each with `required`",
+    about: "agent",
+    why: "it waits for their tools, and leaves it to the relay how long a call may take",
+    only: "run",
+  },
   off("agents.enabled", "no sub-agents: the tool `multi_agent_v1` is gone"),
   { place: config, key: "analytics.enabled", value: false, about: "run", why: "nothing is asked of the network, or sent to it, but calls" },
   { place: config, key: "feedback.enabled", value: false, about: "run", why: "nothing is asked of the network, or sent to it, but calls" },
@@ -138,6 +156,7 @@ export const codex: Harness = {
   // Agents are turned off, and compaction is out of reach (settings).
   makes: [],
   commands: ["codex"],
+  tools: true,
 
   program: () => `node_modules/${packageName}/bin/codex.js`,
   unneeded: (platform) => [`node_modules/${packageName}-${platform}/vendor/${targets[platform]}/codex-resources/voice`],

@@ -37,6 +37,7 @@ export function commandHarness(options: {
     version: null,
     makes: options.makes ?? [],
     commands: [],
+    tools: true,
 
     launch(context) {
       const values = valuesOf(context);
@@ -51,6 +52,7 @@ export function commandHarness(options: {
           ...usualVariables(context.baseUrl, context.apiKey),
           HOME: context.home,
           ALIDADE_MODEL: context.model,
+          ...Object.fromEntries((context.tools ?? []).map(({ name, url }) => [toolVariable(name), url])),
           ...Object.fromEntries(Object.entries(options.env ?? {}).map(([key, value]) => [key, filled(value, values)])),
         },
         files: {},
@@ -64,6 +66,11 @@ export function commandHarness(options: {
       return { failed: true, message: lastLine(stderr) };
     },
   };
+}
+
+/** `ALIDADE_MCP_SHOP_URL` */
+function toolVariable(server: string): string {
+  return `ALIDADE_MCP_${server.replaceAll("-", "_").toUpperCase()}_URL`;
 }
 
 function valuesOf(context: HarnessContext): Record<Placeholder, string> {

@@ -15,6 +15,7 @@ export const triedContext: HarnessContext = {
   workdir: "/work",
   pack: "/opt/alidade/pack",
   contextWindow: 32768,
+  tools: ["shop", "front-desk"].map((name) => ({ name, url: `http://127.0.0.1:4000/mcp/${name}` })),
 };
 
 export const harnessContract: readonly ContractCheck<Harness>[] = [
@@ -30,6 +31,14 @@ export const harnessContract: readonly ContractCheck<Harness>[] = [
       const all = textOf(harness.launch(triedContext));
       for (const value of [triedContext.baseUrl, triedContext.apiKey, triedContext.model, ...triedContext.instruction.split("\n")])
         assert.ok(all.includes(plain(value)), `${value} is nowhere in what it is started with`);
+    },
+  },
+  {
+    says: "it gets the address of each server of tools, if it takes any",
+    check(harness) {
+      const all = textOf(harness.launch(triedContext));
+      for (const { url } of triedContext.tools ?? [])
+        assert.equal(all.includes(url), harness.tools === true, `${url} in what it is started with`);
     },
   },
   {

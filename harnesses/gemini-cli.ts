@@ -5,7 +5,7 @@
 import type { Harness } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, ownHome, type Setting } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting, toolServers, toolTimeoutSeconds } from "./settings.ts";
 import { wordForWord } from "./word-for-word.ts";
 
 const packageName = "@google/gemini-cli";
@@ -100,6 +100,15 @@ const settings: Setting[] = [
     why: "it would ask the model whether the agent goes in circles, and stop it",
     only: "run",
   },
+  {
+    place: settingsFile,
+    key: "mcpServers",
+    value: toolServers(({ url }) => ({ httpUrl: url, trust: true, timeout: toolTimeoutSeconds * 1000 })),
+    says: "the task's servers of tools, each with `trust`",
+    about: "agent",
+    why: "it gets their tools; no person is there to ask",
+    only: "run",
+  },
   { place: settingsFile, key: "security.auth.selectedType", value: "gemini-api-key", about: "address", why: "it would ask how to log in" },
 ];
 
@@ -111,6 +120,7 @@ export const geminiCli: Harness = {
   version,
   makes: ["sub_agent"],
   commands: ["gemini"],
+  tools: true,
   fixedWindow: 1_048_576,
 
   program: () => `node_modules/${packageName}/bundle/gemini.js`,

@@ -11,4 +11,9 @@ export type HarnessContext = {
   pack: string;
   /** Tokens that fit into the engine; null is unknown. */
   contextWindow: number | null;
+  /** Servers of tools (MCP) of the task, each at its own address. Absent: it has none. */
+  tools?: readonly HarnessTools[];
 };
+
+/** A server of tools, which speaks Streamable HTTP at `url`. */
+export type HarnessTools = { name: string; url: string };

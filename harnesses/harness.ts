@@ -49,6 +49,8 @@ export interface Harness {
   unneeded?(platform: PackPlatform): readonly string[];
   /** A file below HOME that it reads as standard input. Absent: the input is empty, because harnesses append it to the prompt. */
   readonly input?: string;
+  /** It takes servers of tools (`tools` of the context). Absent: a task that has some is refused for it. */
+  readonly tools?: true;
   /** The context window, in tokens, that it always assumes. */
   readonly fixedWindow?: number;
   /**

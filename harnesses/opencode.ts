@@ -6,7 +6,15 @@ import type { Harness, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine } from "./last-json-line.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, ownHome, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
+import {
+  HarnessConfiguration,
+  ownHome,
+  type Setting,
+  type SettingContext,
+  type SettingValue,
+  toolServers,
+  toolTimeoutSeconds,
+} from "./settings.ts";
 
 const packageName = "opencode-ai";
 const version = "1.18.33";
@@ -85,6 +93,15 @@ const settings: Setting[] = [
     about: "address",
     why: "no other one is there",
   },
+  {
+    place: config,
+    key: "mcp",
+    value: toolServers(({ url }) => ({ type: "remote", url, enabled: true, timeout: toolTimeoutSeconds * 1000 })),
+    says: "the task's servers of tools",
+    about: "agent",
+    why: "it gets their tools",
+    only: "run",
+  },
   provided("npm", "@ai-sdk/openai-compatible", "Chat Completions"),
   provided("name", provider, "it must have one"),
   provided("options.baseURL", ({ baseUrl }) => `${baseUrl}/v1`, "its calls are recorded", "the proxy"),
@@ -96,9 +113,9 @@ const settings: Setting[] = [
     ...provided(
       "models",
       (context) => modelsOf(context),
-      "otherwise thoughts may be dropped from its history; its own limit of output tokens may be more than the engine has",
+      "otherwise thoughts may be dropped from its history; its own limit of output tokens may be more than the engine has; pictures of tools would not reach the model",
     ),
-    says: `the run's model, with \`reasoning: true\`, \`tool_call: true\`, and where it is known the engine's window with ${maxOutputTokens} output tokens at most`,
+    says: `the run's model, with \`reasoning: true\`, \`tool_call: true\`, where it is known the engine's window with ${maxOutputTokens} output tokens at most, and for a task with servers of tools \`attachment: true\` and \`image\` among its inputs`,
     about: "agent",
   },
   // At every start it would fetch the SDK for plugins (20 MB) from a package registry into its folder, and wait for it.
@@ -122,6 +139,7 @@ export const opencode: Harness = {
   version,
   makes: ["sub_agent"],
   commands: ["opencode"],
+  tools: true,
 
   // The baseline build runs on every x64 CPU, the other one on those of the last ten years.
   program: (platform) => `node_modules/opencode-${platform}${baseline(platform)}/bin/opencode`,
@@ -164,9 +182,10 @@ function environmentOf(set: HarnessConfiguration): Record<string, string> {
   return { OPENCODE_CONFIG_CONTENT: set.json(config), ...set.env() };
 }
 
-function modelsOf({ model, contextWindow }: SettingContext): SettingValue {
+function modelsOf({ model, contextWindow, tools = [] }: SettingContext): SettingValue {
   const limit = contextWindow === null ? {} : { limit: { context: contextWindow, output: Math.min(maxOutputTokens, contextWindow) } };
-  return { [model]: { name: model, reasoning: true, tool_call: true, ...limit } };
+  const sees = tools.length === 0 ? {} : { attachment: true, modalities: { input: ["text", "image"], output: ["text"] } };
+  return { [model]: { name: model, reasoning: true, tool_call: true, ...limit, ...sees } };
 }
 
 /** What an error event says: its own message, or that of the API's answer inside it. */

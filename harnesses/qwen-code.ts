@@ -5,7 +5,7 @@
 import type { Harness } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
-import { HarnessConfiguration, ownHome, type Setting } from "./settings.ts";
+import { HarnessConfiguration, ownHome, type Setting, toolServers, toolTimeoutSeconds, withTools } from "./settings.ts";
 import { wordForWord } from "./word-for-word.ts";
 
 const packageName = "@qwen-code/qwen-code";
@@ -139,6 +139,33 @@ const settings: Setting[] = [
   },
   {
     place: settingsFile,
+    key: "mcpServers",
+    value: toolServers(({ url }) => ({ httpUrl: url, trust: true, alwaysLoadTools: true, timeout: toolTimeoutSeconds * 1000 })),
+    says: "the task's servers of tools, each with `trust` and `alwaysLoadTools`",
+    about: "agent",
+    why: "it gets their tools; it would hide them behind a tool that searches for tools, which changes the head of the prompt",
+    only: "run",
+  },
+  {
+    place: "env",
+    key: "QWEN_CODE_LEGACY_MCP_BLOCKING",
+    value: withTools("1"),
+    says: "`1`, where the task has servers of tools",
+    about: "agent",
+    why: "it would begin without tools that come late",
+    only: "run",
+  },
+  {
+    place: settingsFile,
+    key: "model.generationConfig.modalities",
+    value: withTools({ image: true }),
+    says: "`image: true`, where the task has servers of tools",
+    about: "agent",
+    why: "it would leave out the pictures of their results",
+    only: "run",
+  },
+  {
+    place: settingsFile,
     key: "model.generationConfig.contextWindowSize",
     value: ({ contextWindow }) => contextWindow ?? undefined,
     says: "the engine's window, where it is known",
@@ -155,6 +182,7 @@ export const qwenCode: Harness = {
   version,
   makes: ["sub_agent", "compaction"],
   commands: ["qwen"],
+  tools: true,
 
   program: () => `node_modules/${packageName}/cli.js`,
   unneeded: () => ["web-shell", "examples", "bundled"].map((folder) => `node_modules/${packageName}/${folder}`),

@@ -22,6 +22,7 @@ export const harnessRegistry = registryOf<Harness>({
     program: "function?",
     unneeded: "function?",
     input: "text?",
+    tools: "boolean?",
     fixedWindow: "number?",
     makes: "list",
     commands: "list",

@@ -2,7 +2,7 @@
  * What our configuration of a harness sets, as data. The configuration is made of it, and so is the table in
  * docs/harnesses.md: neither can say what the other does not.
  */
-import type { HarnessContext } from "./harness-context.ts";
+import type { HarnessContext, HarnessTools } from "./harness-context.ts";
 import { tomlString } from "./toml-string.ts";
 
 /** What a person's own command line is configured by: it has its own instruction and program. */
@@ -38,6 +38,19 @@ export const ownHome: Setting = {
   only: "run",
 };
 
+/** What a harness is told of the servers of tools: an entry of each under its name. undefined where there are none. */
+export function toolServers(entryOf: (server: HarnessTools) => SettingValue): (context: SettingContext) => SettingValue | undefined {
+  return ({ tools = [] }) => (tools.length === 0 ? undefined : Object.fromEntries(tools.map((server) => [server.name, entryOf(server)])));
+}
+
+/** A setting that only tasks with servers of tools need. */
+export function withTools(value: SettingValue): (context: SettingContext) => SettingValue | undefined {
+  return ({ tools = [] }) => (tools.length === 0 ? undefined : value);
+}
+
+/** Longer than a call may take at the relay, which says it itself. */
+export const toolTimeoutSeconds = 600;
+
 export const settingTopics = ["agent", "run", "address"] as const;
 
 /** The settings of one use, with their values in this place. */
@@ -72,7 +85,7 @@ export class HarnessConfiguration {
     for (const { key, value } of this.#of(path)) {
       const at = key.lastIndexOf(".");
       const table = key.slice(0, Math.max(at, 0));
-      const line = `${key.slice(at + 1)} = ${typeof value === "string" ? tomlString(value) : String(value)}\n`;
+      const line = `${key.slice(at + 1)} = ${tomlValue(value)}\n`;
       tables.set(table, [...(tables.get(table) ?? []), line]);
     }
     // What is in no table stands first, else it would belong to the one in front of it.
@@ -95,6 +108,15 @@ export class HarnessConfiguration {
     }
     return root;
   }
+}
+
+/** A list and a table stand on one line. */
+function tomlValue(value: SettingValue | undefined): string {
+  if (typeof value === "string") return tomlString(value);
+  if (Array.isArray(value)) return `[${value.map(tomlValue).join(", ")}]`;
+  if (typeof value !== "object") return String(value);
+  const entries = Object.entries(value).filter(([, one]) => one !== undefined);
+  return `{ ${entries.map(([key, one]) => `${tomlString(key)} = ${tomlValue(one)}`).join(", ")} }`;
 }
 
 type SettingTree = { [key: string]: SettingValue | SettingTree };

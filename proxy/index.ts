@@ -12,5 +12,5 @@ export { toErrorRecord } from "./session/error-record.ts";
 export { pausableClock } from "./session/pausable-clock.ts";
 export { rebuildSession } from "./session/rebuild.ts";
 export type { Session } from "./session/session.ts";
-export { openTools, type ServicePlace } from "./tools/open-tools.ts";
+export { openTools, type ServicesWithin } from "./tools/open-tools.ts";
 export type { ToolRelay } from "./tools/tool-relay.ts";

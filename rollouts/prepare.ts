@@ -8,10 +8,11 @@ import type { NewSession } from "../base/schema/session-spec.ts";
 import { deliveredFiles, keepSetUp } from "../graders/index.ts";
 import type { Harness, HarnessLaunch } from "../harnesses/index.ts";
 import { containerPlatform, ensureOwnPack, ensurePack, hostPlatform, type Pack } from "../harnesses/index.ts";
-import type { Session } from "../proxy/index.ts";
+import { openTools, type Session, type ToolRelay } from "../proxy/index.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/index.ts";
 import { beginStep, conceal, nodeInside, nodeMount, setUp, specOf } from "../sandboxes/index.ts";
 import { type NetworkRules, type OpenNetwork, openNetwork } from "../sandboxes/network/index.ts";
+import { assertTakesTools } from "./accepted/index.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 
@@ -21,6 +22,8 @@ export type PreparedRollout = AsyncDisposable & {
   door: Door;
   /** What its commands see of the network that its task allows. */
   network: OpenNetwork;
+  /** The task's servers of tools; null where it has none. */
+  tools: ToolRelay | null;
   /** Opens it again after it was closed. */
   reopenNetwork(): Promise<void>;
   launch: HarnessLaunch;
@@ -59,7 +62,8 @@ export async function prepare(
     return await soonAfterAbort(prepareWithin(setup, plan, sandboxes, rules, within), within);
   } catch (error) {
     if (!limit.signal.aborted || signal.aborted) throw asFullDisk(error);
-    const message = `the sandbox of ${plan.rollout_id} was not ready after ${init_seconds} s (limits.init_seconds)`;
+    const why = error instanceof AlidadeError && error.code === "tool_service_failed" ? `: ${error.message}` : "";
+    const message = `the sandbox of ${plan.rollout_id} was not ready after ${init_seconds} s (limits.init_seconds)${why}`;
     throw new AlidadeError("sandbox_unavailable", message, { cause: error });
   }
 }
@@ -98,6 +102,7 @@ async function prepareWithin(
   signal: AbortSignal,
 ): Promise<PreparedRollout> {
   const { task, harness } = plan;
+  assertTakesTools(task, harness);
   const pack = await packOf(setup, harness, signal);
   await using scope = new AsyncDisposableStack();
   const sandbox = scope.use(await sandboxes.create(await agentSpec(setup, plan, pack), signal));
@@ -127,6 +132,9 @@ async function prepareWithin(
   const openIts = () => openNetwork(sandbox, "agent", task.environment.network, rules);
   const network = scope.use(await openIts());
 
+  const tools = await openedTools(setup, sandbox, session, task, signal);
+  if (tools) scope.use(tools);
+
   const [first] = task.steps ?? [];
   if (first !== undefined) await beginStep(sandbox, task, first, network.env, signal);
   const launchFor = async (instruction: string, within: AbortSignal): Promise<HarnessLaunch> => {
@@ -139,6 +147,7 @@ async function prepareWithin(
       workdir: sandbox.path(task.environment.workdir),
       pack: sandbox.path(packInside(harness)),
       contextWindow: setup.proxy.facts.max_model_len,
+      ...(tools && { tools: tools.servers.map((name) => ({ name, url: `${door.url}/mcp/${name}` })) }),
     });
     const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));
     if (files.length > 0) await untilAborted(sandbox.writeFiles(files, home), within);
@@ -153,6 +162,7 @@ async function prepareWithin(
     session,
     door,
     network,
+    tools,
     async reopenNetwork() {
       prepared.network = release.use(await openIts());
     },
@@ -167,6 +177,20 @@ async function prepareWithin(
       }),
   };
   return prepared;
+}
+
+/** Asked for their lists before the harness begins: one that starts late is then late for no harness. */
+async function openedTools(
+  { proxy }: RunSetup,
+  sandbox: Sandbox,
+  session: Session,
+  { environment }: RolloutPlan["task"],
+  signal: AbortSignal,
+): Promise<ToolRelay | null> {
+  if (!environment.tools) return null;
+  const tools = await openTools(session, environment.tools, sandbox, signal);
+  proxy.offerTools(session, tools);
+  return tools;
 }
 
 /** The harness's pack, installed where it is not there yet. Throws `pack_failed`. */

@@ -34,7 +34,7 @@ export type HarnessRun = {
  * memory), with which whatever could be graded is gone.
  */
 export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: PreparedRollout, signal: AbortSignal): Promise<HarnessRun> {
-  const { sandbox, launch } = prepared;
+  const { sandbox, launch, tools } = prepared;
   const { limits, environment } = plan.task;
   const started = Date.now();
   const late = new AbortController();
@@ -45,7 +45,8 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
     result = await sandbox.exec(launch.argv, {
       cwd: environment.workdir,
       env: { ...envInside(environment, sandbox), ...prepared.network.env, ...launch.env },
-      deadline: late.signal,
+      // Without its tools what the agent does measures nothing.
+      deadline: tools ? AbortSignal.any([late.signal, tools.failed]) : late.signal,
       max_output_bytes: limits.output_bytes,
       // How it ended stands in its last lines.
       keep_output: "end",
@@ -67,6 +68,8 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
       slow_engine: false,
     };
   }
+  // What the agent left running has no tools any more, and what it has begun is on record before the session is sealed.
+  await tools?.stop();
   const output_tail = `${result.stdout.slice(-tailCharacters)}${result.stderr ? `\n[stderr]\n${result.stderr.slice(-tailCharacters)}` : ""}`;
   const paused = prepared.session.pausedSince(started, Date.now());
   const engine_share = Math.max(0, engineTime(prepared, started) - paused) / Math.max(1, Date.now() - started - paused);
@@ -113,6 +116,8 @@ function meaningOf(
   const { harness } = plan;
   const end = harness.end(result);
   const { lastError, stopReason } = session.state;
+  const noTools = prepared.tools?.failure;
+  if (noTools) return { stop_reason: noTools.code, infrastructure: toErrorRecord(noTools), failure: null };
   if (stopReason !== null) return { stop_reason: stopReason, infrastructure: null, failure: null };
   if (failed?.isInfrastructure) return { stop_reason: failed.record.code, infrastructure: failed.record, failure: null };
   // A host that it was refused may be why, and it says so seldom.

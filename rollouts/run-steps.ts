@@ -101,6 +101,7 @@ async function startAgain(order: StepsOrder, step: TaskStep, signal: AbortSignal
     await prepared.reopenNetwork();
   }
   prepared.session.allowCalls();
+  prepared.tools?.goOn();
   return asItWasLeft(order, step, signal, async () => {
     await beginStep(prepared.sandbox, plan.task, step, prepared.network.env, signal);
     return prepared.launchFor(step.instruction, signal);

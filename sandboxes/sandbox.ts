@@ -170,6 +170,11 @@ export interface Sandbox extends AsyncDisposable {
    * where nothing listens there. The connection ends with the sandbox.
    */
   connect(service: string, port: number, signal: AbortSignal): Promise<Duplex>;
+  /**
+   * Runs a command in a service. The stream is its standard input and output, and ends with it. Throws `not_found` for a name
+   * that is no service, and `sandbox_died` for a service that has ended.
+   */
+  start(service: string, argv: string[], signal: AbortSignal): Promise<Duplex>;
   /** Ends every process inside and keeps the files, so that nothing of the agent runs while its work is read. */
   freeze(next?: AfterFreeze): Promise<void>;
   /**

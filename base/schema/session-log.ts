@@ -350,10 +350,10 @@ export type ToolFailure = z.infer<typeof ToolFailure>;
 /** A piece of a result's content. */
 export const ResultPart = z.strictObject({
   type: z.string(),
-  /** Of its text, or of a picture as it was before base64. */
+  /** The size of its text, or of a picture before base64. */
   bytes: z.number().int().nonnegative(),
   media_type: z.string().optional(),
-  /** Of a picture's or a sound's own bytes. */
+  /** Over a picture's or a sound's own bytes. */
   sha256: z.string().optional(),
 });
 export type ResultPart = z.infer<typeof ResultPart>;

@@ -140,7 +140,7 @@ export const ToolRun = z.strictObject({
   /** ok: the service did it. error: the service says that it failed. failed: the service gave no result. unknown: the log ends before it. */
   outcome: z.enum(["ok", "error", "failed", "unknown"]),
   failure: ToolFailure.optional(),
-  /** Of the answer as the harness got it; null while it is unknown. */
+  /** Over the answer as the harness got it; null while it is unknown. */
   result_sha256: z.string().nullable(),
   parts: z.array(ResultPart),
   times: z.strictObject({ begun: Time, finished: Time.nullable() }),

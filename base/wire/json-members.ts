@@ -1,5 +1,5 @@
 /** The members of a JSON object as they are written: what is handed on is then the same byte for byte. */
-import { endOfString } from "../schema/exact-json.ts";
+import { endOfString, readExactly } from "../schema/exact-json.ts";
 
 const mark = /["{}[\],]/g;
 
@@ -13,7 +13,7 @@ export function jsonMembers(text: string): Map<string, string> {
     const keyEnd = endOfString(text, at);
     const valueStart = text.indexOf(":", keyEnd) + 1;
     const valueEnd = endOfValue(text, valueStart);
-    members.set(JSON.parse(text.slice(at, keyEnd)) as string, text.slice(valueStart, valueEnd).trim());
+    members.set(readExactly(text.slice(at, keyEnd)) as string, text.slice(valueStart, valueEnd).trim());
     at = text[valueEnd] === "," ? text.indexOf('"', valueEnd) : -1;
   }
   return members;

@@ -175,7 +175,7 @@ export async function executeRun(options: {
     note(`LEFT OUT: ${error.message}`);
     options.onLeftOut?.(error);
   };
-  const { tasks, concurrency } = await tasksOfRun(config, plugIns, backend, { note, onLeftOut, signal });
+  const { tasks, concurrency } = await tasksOfRun(config, plugIns, backend, harness, { note, onLeftOut, signal });
   // A practice engine ends with its signal, and what runs needs it to its end.
   await using opened = await openEngines(config, options.signal);
   await using folder = await RunFolder.open(path);

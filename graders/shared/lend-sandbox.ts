@@ -30,6 +30,7 @@ export function lendSandbox(sandbox: Sandbox, task: Task, rules: NetworkRules): 
       readFiles: (folder, bounds) => sandbox.readFiles(folder, bounds),
       openDoor: (onConnection, port) => sandbox.openDoor(onConnection, port),
       connect: (service, port, within) => sandbox.connect(service, port, within),
+      start: (service, argv, within) => sandbox.start(service, argv, within),
       freeze: (next) => (keepsProcesses(task) ? keepStill(sandbox, next) : sandbox.freeze(next)),
       [Symbol.asyncDispose]: () => Promise.resolve(network[Symbol.asyncDispose]()).catch(() => undefined),
     };

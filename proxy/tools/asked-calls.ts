@@ -6,19 +6,19 @@ import { mintToolCallId } from "../../base/schema/ids.ts";
 import { toolCallsOf } from "../../base/schema/message.ts";
 import type { Session } from "../session/session.ts";
 
-export type Asked = { call_id: string; tool_call_id: string };
+export type AskingCall = { call_id: string; tool_call_id: string };
 
 export class AskedCalls {
   readonly #session: Session;
   readonly #read = new Set<string>();
-  readonly #open = new Map<string, Asked[]>();
+  readonly #open = new Map<string, AskingCall[]>();
 
   constructor(session: Session) {
     this.#session = session;
   }
 
   /** Takes it, so that no other run has it. null: no model asked for this. */
-  take(server: string, tool: string, args: string): Asked | null {
+  take(server: string, tool: string, args: string): AskingCall | null {
     this.#readNew();
     const key = keyOf(args);
     for (const name of namesOf(server, tool)) {

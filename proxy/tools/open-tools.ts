@@ -8,7 +8,7 @@ import { ToolRelay } from "./tool-relay.ts";
 import { ToolService } from "./tool-service.ts";
 
 /** How services are reached: a sandbox has both. */
-export type ServicePlace = {
+export type ServicesWithin = {
   /** Rejects where nothing listens at the port. */
   connect(service: string, port: number, signal: AbortSignal): Promise<Duplex>;
   /** Runs a command in the service. Its standard input and output are the stream, which ends with it. */
@@ -19,7 +19,7 @@ export type ServicePlace = {
 export async function openTools(
   session: Session,
   servers: readonly ToolServer[],
-  place: ServicePlace,
+  place: ServicesWithin,
   signal: AbortSignal,
 ): Promise<ToolRelay> {
   await using scope = new AsyncDisposableStack();
@@ -34,7 +34,7 @@ export async function openTools(
   return relay;
 }
 
-function linkTo(server: ToolServer, place: ServicePlace): Parameters<typeof ToolService.open>[1] {
+function linkTo(server: ToolServer, place: ServicesWithin): Parameters<typeof ToolService.open>[1] {
   const { service, port, path = "/mcp", command, max_result_bytes: mostBytes } = server;
   return async (signal) => {
     if (command !== undefined) return new StdioLink(await place.start(service, command, signal), mostBytes);

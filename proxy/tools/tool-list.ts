@@ -10,7 +10,7 @@ import { jsonItems, jsonMembers } from "../../base/wire/json-members.ts";
 import type { ServiceAnswer } from "./mcp.ts";
 
 /** `text`: the list as it is written. */
-export type ToolList = { names: readonly string[]; text: string };
+export type ServedTools = { names: readonly string[]; text: string };
 
 type ListedTool = { name: string; text: string };
 
@@ -44,7 +44,7 @@ export async function readTools(askPage: (params: string | undefined) => Promise
 }
 
 /** Throws `task_invalid` for tools that `allow` names and the server has not, and for names that harnesses cut. */
-export function toList({ name: server, allow }: ToolServer, all: readonly ListedTool[]): ToolList {
+export function toList({ name: server, allow }: ToolServer, all: readonly ListedTool[]): ServedTools {
   const complain = (message: string): never => {
     throw new AlidadeError("task_invalid", `environment.tools: the server ${server} ${message}`, { param: "environment.tools" });
   };

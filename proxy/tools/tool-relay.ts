@@ -151,7 +151,7 @@ export class ToolRelay implements AsyncDisposable {
     return answer;
   }
 
-  async #askOnce(service: ToolService, tool: string, args: string | undefined, signal: AbortSignal): Promise<Answered> {
+  async #askOnce(service: ToolService, tool: string, args: string | undefined, signal: AbortSignal): Promise<RunAnswer> {
     try {
       const answer = await service.call(tool, args, signal);
       if ("error" in answer) return { error: answer.error, content: emptyContent };
@@ -190,7 +190,7 @@ export class ToolRelay implements AsyncDisposable {
   }
 }
 
-type Answered = ({ result: string } | { error: string }) & { content: ToolContent; failure?: ToolFailure };
+type RunAnswer = ({ result: string } | { error: string }) & { content: ToolContent; failure?: ToolFailure };
 
 /** `args`: the text of an object; undefined where there are none. */
 type ToolCallOf = { tool: string; args: string | undefined };

@@ -10,7 +10,7 @@ import { jsonMembers } from "../../base/wire/json-members.ts";
 import { latestVersion, noticeText, protocolVersions, readMessage, requestText, type ServiceAnswer } from "./mcp.ts";
 import type { ServiceLink } from "./service-link.ts";
 import { ToolFault, tooLarge } from "./tool-fault.ts";
-import { readTools, type ToolList, toList } from "./tool-list.ts";
+import { readTools, type ServedTools, toList } from "./tool-list.ts";
 
 /** A service that lives answers a ping at once; on a loaded machine it takes seconds. */
 const pingMs = 10_000;
@@ -28,12 +28,12 @@ const About = z.looseObject({
 export class ToolService implements AsyncDisposable {
   readonly server: ToolServer;
   /** The same for the whole rollout. */
-  readonly list: ToolList;
+  readonly list: ServedTools;
   /** `serverInfo` and `instructions` of its first answer, as they are written. */
   readonly about: { info: string | undefined; instructions: string | undefined; version: string | null };
   readonly #asking: Asking;
 
-  private constructor(server: ToolServer, asking: Asking, list: ToolList, about: ToolService["about"]) {
+  private constructor(server: ToolServer, asking: Asking, list: ServedTools, about: ToolService["about"]) {
     this.server = server;
     this.list = list;
     this.about = about;

@@ -243,6 +243,11 @@ export class DockerSandbox implements Sandbox {
     }
   }
 
+  async start(service: string, argv: string[], signal: AbortSignal): Promise<Duplex> {
+    if (!this.#services) throw noService(service);
+    return this.#services.start(service, argv, signal);
+  }
+
   /** Where only reads follow, the engine stops all processes at once: one request in the place of two commands inside. */
   async freeze(next: AfterFreeze = "commands"): Promise<void> {
     if (next === "reads" && this.#running.size === 0 && (await this.#isPaused())) return;

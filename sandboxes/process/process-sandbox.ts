@@ -231,6 +231,10 @@ export class ProcessSandbox implements Sandbox {
     throw noService(service);
   }
 
+  async start(service: string): Promise<never> {
+    throw noService(service);
+  }
+
   async freeze(): Promise<void> {
     await killProcesses({ mark: sandboxMark(this.#folder), groups: this.#groups });
   }

@@ -1,7 +1,7 @@
 /** One service of a task: a container of its own in the sandbox's network namespace, bounded as the sandbox is. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Readable } from "node:stream";
+import { type Duplex, Readable } from "node:stream";
 import type Docker from "dockerode";
 import { AlidadeError } from "../../base/errors.ts";
 import { BoundedOutput } from "../../base/host/bounded-output.ts";
@@ -46,7 +46,13 @@ export type ServiceContainer = {
 };
 
 /** All services of a sandbox. Disposing them removes their containers. */
-export type RunningServices = AsyncDisposable & { facts: ServiceFacts[]; pause(): Promise<void>; resume(): Promise<void> };
+export type RunningServices = AsyncDisposable & {
+  facts: ServiceFacts[];
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Runs a command in one of them. */
+  start(name: string, argv: string[], signal: AbortSignal): Promise<Duplex>;
+};
 
 /** Bytes of a service's output that the engine keeps, and what of it an error shows. */
 const logSize = "64k";

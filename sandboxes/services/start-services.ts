@@ -12,7 +12,9 @@ import type { Service, Services } from "../../base/schema/environment/services.t
 import { startOrder } from "../../base/schema/environment/start-order.ts";
 import { pauseContainer } from "../docker/client.ts";
 import { removeContainer } from "../docker/remove.ts";
+import { noService } from "../door/connector.ts";
 import { endedEarly, failure, hasEnded, untilReady } from "../healthcheck.ts";
+import { commandStream } from "./command-stream.ts";
 import { type RunningServices, type ServiceContainer, type ServicePlace, startService } from "./service-container.ts";
 
 type StartingService = { started: Promise<ServiceContainer>; ready: Promise<void> };
@@ -43,7 +45,8 @@ export async function startServices(place: ServicePlace, services: Services, sig
     await Promise.all(running.map(assertAlive));
     for (const { watchdog } of running) scope.defer(() => watchdog?.stop());
     const release = scope.move();
-    return { facts: running.map(({ facts }) => facts), ...together(running), [Symbol.asyncDispose]: () => release.disposeAsync() };
+    const start: RunningServices["start"] = (name, argv, within) => startIn(place, running, name, argv, within);
+    return { facts: running.map(({ facts }) => facts), ...together(running), start, [Symbol.asyncDispose]: () => release.disposeAsync() };
   } catch (error) {
     stop.abort();
     for (const { started, ready } of all) {
@@ -58,6 +61,12 @@ export async function startServices(place: ServicePlace, services: Services, sig
 async function removeAll(containers: Docker.Container[]): Promise<void> {
   const removals = await Promise.allSettled(containers.map((one) => removeContainer(one)));
   for (const one of removals) if (one.status === "rejected") throw one.reason;
+}
+
+async function startIn({ docker }: ServicePlace, running: ServiceContainer[], name: string, argv: string[], signal: AbortSignal) {
+  const one = running.find(({ facts }) => facts.name === name);
+  if (!one) throw noService(name);
+  return commandStream(docker, one.container.id, argv, signal);
 }
 
 /** One that has ended cannot be paused. */

@@ -35,9 +35,9 @@ function generated(): string {
     ...harnesses.flatMap(section),
     "### Your own command",
     "",
-    `Nothing is switched off. It gets the variables ${Object.keys(own.launch(triedContext).env)
+    `Nothing is switched off. It gets the variables ${Object.keys(own.launch({ ...triedContext, tools: [] }).env)
       .map((name) => `\`${name}\``)
-      .join(", ")}, and what \`env\` of the run file says.`,
+      .join(", ")}, for each [server of tools](tools.md) of the task \`ALIDADE_MCP_<NAME>_URL\`, and what \`env\` of the run file says.`,
     "",
     "### mini-swe-agent",
     "",

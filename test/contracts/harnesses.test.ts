@@ -56,7 +56,7 @@ for (const harness of harnesses) {
 
     test(`${harness.name}'s ${way} names its base URL without a double slash or a double /v1`, () => {
       for (const [found] of JSON.stringify([argv, env, files]).matchAll(/http:[^"\\]*/g))
-        assert.match(found, /^http:\/\/127\.0\.0\.1:4000(\/v1)?$/);
+        assert.match(found, /^http:\/\/127\.0\.0\.1:4000(\/v1|\/mcp\/[\w-]+)?$/);
     });
   }
 

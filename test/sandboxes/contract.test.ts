@@ -26,6 +26,7 @@ function brokenBy(broken: Break, over: Partial<SandboxBackend> = {}): SandboxBac
       readFiles: (folder, bounds) => sandbox.readFiles(folder, bounds),
       openDoor: (onConnection, port) => sandbox.openDoor(onConnection, port),
       connect: (service, port, signal) => sandbox.connect(service, port, signal),
+      start: (service, argv, signal) => sandbox.start(service, argv, signal),
       freeze: (next) => sandbox.freeze(next),
       [Symbol.asyncDispose]: () => sandbox[Symbol.asyncDispose](),
       ...broken(sandbox, spec),

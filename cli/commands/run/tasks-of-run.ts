@@ -6,7 +6,8 @@ import { version } from "../../../base/version.ts";
 import { checksVersion } from "../../../graders/admission/index.ts";
 import { checkTier } from "../../../graders/index.ts";
 import { checkGrading, checkKept, costOfSharing, withGrading } from "../../../graders/shared/index.ts";
-import { acceptedTasks, checkPublicNetwork, LeftOutTasks, publicGrantOf } from "../../../rollouts/accepted/index.ts";
+import type { Harness } from "../../../harnesses/index.ts";
+import { acceptedTasks, assertTakesTools, checkPublicNetwork, LeftOutTasks, publicGrantOf } from "../../../rollouts/accepted/index.ts";
 import { admittedTasks, type Concurrency, fitMachine, tasksThatFit } from "../../../rollouts/index.ts";
 import type { SandboxBackend } from "../../../sandboxes/index.ts";
 import { chosenTasks, loadTaskSets } from "../../../tasks/index.ts";
@@ -23,6 +24,7 @@ export async function tasksOfRun(
   config: Config,
   plugIns: PlugIns,
   backend: SandboxBackend,
+  harness: Harness,
   telling: Telling,
 ): Promise<{ tasks: Task[]; concurrency: Concurrency }> {
   const { note, signal } = telling;
@@ -32,6 +34,7 @@ export async function tasksOfRun(
   const chosen = await tasksAskedFor(config, plugIns, { ...telling, onLeftOut });
   const accept = (task: Task): void => {
     checkKept(task, backend);
+    assertTakesTools(task, harness);
     checkPublicNetwork(task, publicGrantOf(config), graders);
     checkTier(task, config.min_tier, backend, graders);
   };

@@ -52,6 +52,7 @@ function instantSandbox(): Sandbox {
     },
     readFiles: async () => [],
     connect: () => Promise.reject(new Error("it has no services")),
+    start: () => Promise.reject(new Error("it has no services")),
     freeze: async () => undefined,
     [Symbol.asyncDispose]: async () => undefined,
   };

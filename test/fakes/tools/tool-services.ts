@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { z } from "zod";
-import type { ServicePlace } from "../../../proxy/index.ts";
+import type { ServicesWithin } from "../../../proxy/index.ts";
 
 /** One black pixel. */
 export const picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=";
@@ -88,7 +88,7 @@ export function usualAnswer({ id, method }: RawMessage, tools: string): string |
 }
 
 /** Streams to services in this process, by name. `commands` get the other end of their standard input and output. */
-export function placeOf(servers: Record<string, Server>, commands: Record<string, (stream: Duplex) => void> = {}): ServicePlace {
+export function placeOf(servers: Record<string, Server>, commands: Record<string, (stream: Duplex) => void> = {}): ServicesWithin {
   return {
     async connect(service) {
       const [near, far] = duplexPair();

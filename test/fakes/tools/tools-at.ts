@@ -3,7 +3,7 @@ import { Client as McpClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ToolServer } from "../../../base/schema/environment/tool-servers.ts";
 import type { ToolBegun, ToolFinished } from "../../../base/schema/session-log.ts";
-import { openTools, type ProxyOptions, type ServicePlace, type ToolRelay } from "../../../proxy/index.ts";
+import { openTools, type ProxyOptions, type ServicesWithin, type ToolRelay } from "../../../proxy/index.ts";
 import type { ScriptedReply, WireRequest } from "../engines/scripted-engine.ts";
 import { doorAt } from "../proxies/door-at.ts";
 import { type Client, type ProxyAt, proxyAt } from "../proxies/proxy-at.ts";
@@ -22,7 +22,7 @@ export type ToolsAt = AsyncDisposable & {
 
 type ToolsOptions = {
   servers: Record<string, unknown>[];
-  place: ServicePlace;
+  place: ServicesWithin;
   script?: (request: WireRequest, index: number) => ScriptedReply;
   options?: Partial<ProxyOptions>;
 };

@@ -1,0 +1,18 @@
+/** A command in a service whose standard input and output are a stream. */
+import { Duplex, Readable } from "node:stream";
+import type Docker from "dockerode";
+import { demultiplex } from "../docker/attached-stream.ts";
+import { engineWork } from "../docker/client.ts";
+import { attach } from "../docker/exec.ts";
+
+/** Runs as the service's own user, in its folder, with its variables. The command ends with its input or with the service. */
+export async function commandStream(docker: Docker, id: string, argv: string[], signal: AbortSignal): Promise<Duplex> {
+  const command = { argv, env: {}, user: "", cwd: "" };
+  const { stream } = await engineWork(docker).run(signal, () => attach(docker, id, command, true));
+  return Duplex.from({ readable: Readable.from(wordsOf(stream)), writable: stream });
+}
+
+/** What it writes as errors is its log. */
+async function* wordsOf(stream: Duplex): AsyncGenerator<Buffer, void, undefined> {
+  for await (const chunk of demultiplex(stream)) if (chunk.stream === "stdout") yield chunk.bytes;
+}
