@@ -61,7 +61,6 @@ const kinds = {
   /** Docker's own commands and archives, which Podman does not have in all. */
   "docker-itself": { missing: dockerItselfMissing, add: "run the tests without DOCKER_HOST, or with Docker's" },
   postgres: { missing: postgresMissing, add: "install Postgres 15 or newer, which need not run: sudo apt-get install -y postgresql" },
-  /** For a machine without one. */
   /** Which need not run. */
   slurm: {
     missing: slurmMissing,

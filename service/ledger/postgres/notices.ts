@@ -16,22 +16,21 @@ const lookAgainMs = beatSeconds * 1000;
 export class Notices implements AsyncDisposable {
   readonly claimable = new Changes();
   readonly ordered = new Changes();
+  /** Of the schema, which is one ledger. */
+  readonly channel: string;
   readonly #stop = new AbortController();
   readonly #listening: Promise<void>;
   #queued = 0;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(pg: PgLibrary, address: PostgresAddress) {
+    this.channel = `alidade_${address.schema}`;
     this.#listening = this.#listen(pg, address);
   }
 
   /** Grows when there may be more to claim, at once. */
   get queued(): number {
     return this.#queued;
-  }
-
-  static channelOf({ schema }: PostgresAddress): string {
-    return `alidade_${schema}`;
   }
 
   /** Also of this process's own changes: their word would come back later than its next claim. */
@@ -55,7 +54,7 @@ export class Notices implements AsyncDisposable {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       const client = new pg.Client(address.options);
-      await this.#until(client, Notices.channelOf(address), signal).catch(() => undefined);
+      await this.#until(client, signal).catch(() => undefined);
       // Not awaited: a connection that is half open ends when the kernel says so.
       void client.end().catch(() => undefined);
       this.heard("queued");
@@ -64,13 +63,13 @@ export class Notices implements AsyncDisposable {
   }
 
   /** Until the connection breaks or the signal fires. */
-  async #until(client: PgClient, channel: string, signal: AbortSignal): Promise<void> {
+  async #until(client: PgClient, signal: AbortSignal): Promise<void> {
     const broken = new AbortController();
     client.on("error", () => broken.abort());
     client.on("end", () => broken.abort());
     client.on("notification", ({ payload }: { payload?: string }) => this.heard(payload));
     await client.connect();
-    await client.query(`LISTEN ${channel}`);
+    await client.query(`LISTEN ${this.channel}`);
     this.heard("ordered");
     const either = AbortSignal.any([signal, broken.signal]);
     while (!either.aborted) {

@@ -1,11 +1,3 @@
-/**
- * The ledger of several machines: one schema of a Postgres database. Any number of services and nodes open it. Leases are
- * held against the server's clock alone, so no clock of theirs matters.
- *
- * Claims are SQL of our own and no queue library: the order of claims, the fence and the result's row are one transaction over
- * the same rows, and a queue beside them would hold each state twice.
- */
-import { Changes } from "../changes.ts";
 import { type ControlChange, NodeReport, nextControl, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal, Superseded } from "../expiry.ts";
@@ -14,7 +6,7 @@ import type { AttemptName, CancelOrder, Claim, ClaimedSets, KeptPlace, Lease, Le
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { askedGroups } from "../submission.ts";
 import { postgresAddress } from "./address.ts";
-import { admit, noteStep, setsThatWait } from "./admit.ts";
+import { noteStep } from "./admit.ts";
 import {
   beat,
   claim,
@@ -33,26 +25,25 @@ import {
   saveReport,
 } from "./claims.ts";
 import { countOn, setsToCount } from "./counts.ts";
-import { type EndedPart, endSome } from "./ends/end-some.ts";
-import { endingsOf } from "./ends/endings.ts";
 import { cutOne } from "./ends/stop-groups.ts";
 import { expireOf, removals, removed, setsThatMayExpire } from "./expire-results.ts";
 import { controlOf, saveControl } from "./facts.ts";
 import { type HoldPatience, heldBack, usualPatience } from "./held-back.ts";
 import { leaveTheLine, trimTurns } from "./join-the-line.ts";
 import { Looks } from "./looks.ts";
-import { type Notice, Notices } from "./notices.ts";
+import { Notices } from "./notices.ts";
 import { withPassword } from "./password-file.ts";
 import { loadPg } from "./pg-library.ts";
 import { grant } from "./places.ts";
-import { type PoolUser, PostgresDatabase, type Transaction } from "./postgres-database.ts";
+import { type PoolUser, PostgresDatabase } from "./postgres-database.ts";
+import { PostgresWrites } from "./postgres-writes.ts";
 import { prepare } from "./prepare.ts";
 import { forget, keep, lookForResults, resultOf, results, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
-import { cancel, drain, isOver, latestSets, putSet, setNamed, setsToSettle, settleSome, stateOf, statesOf } from "./sets.ts";
+import { cancel, drain, isOver, latestSets, putSet, setNamed, settleSome, stateOf, statesOf } from "./sets.ts";
 import { submit } from "./submit.ts";
 import { noteFenced, settled, superseded } from "./superseded.ts";
-import { lock, tryLock } from "./tables.ts";
+import { lock } from "./tables.ts";
 import { keepTally, tallyOf } from "./tallies.ts";
 
 /** Rollouts that end in one transaction: about 50 ms of the server. */
@@ -67,13 +58,12 @@ type PostgresOptions = { atOnce?: number | undefined; patience?: HoldPatience };
 export class PostgresLedger implements Ledger {
   readonly id: string;
   readonly #db: PostgresDatabase;
+  readonly #writes: PostgresWrites;
   readonly #notices: Notices;
-  readonly #channel: string;
   readonly #results: Looks;
   readonly answered: Looks;
   readonly #atOnce: number;
   readonly #patience: HoldPatience;
-  readonly ending = new Changes();
   /** For what nothing was queued since a claim found less than it asked for. */
   readonly #dryAt = new Map<ClaimedSets, string>();
 
@@ -92,7 +82,7 @@ export class PostgresLedger implements Ledger {
         results: await Looks.begin((mark) => db.statements((asks) => lookForResults(asks, mark))),
         answered: await Looks.begin((mark) => db.statements((asks) => lookForAnswers(asks, mark))),
       };
-      return new PostgresLedger(id, db, looks, new Notices(pg, address), Notices.channelOf(address), { atOnce, patience });
+      return new PostgresLedger(id, db, looks, new Notices(pg, address), { atOnce, patience });
     } catch (error) {
       await db[Symbol.asyncDispose]();
       throw error;
@@ -104,13 +94,12 @@ export class PostgresLedger implements Ledger {
     db: PostgresDatabase,
     { results, answered }: { results: Looks; answered: Looks },
     notices: Notices,
-    channel: string,
     { atOnce, patience }: { atOnce: number; patience: HoldPatience },
   ) {
     this.id = id;
     this.#db = db;
+    this.#writes = new PostgresWrites(db, notices, atOnce);
     this.#notices = notices;
-    this.#channel = channel;
     this.#atOnce = atOnce;
     this.#patience = patience;
     this.#results = results;
@@ -127,6 +116,10 @@ export class PostgresLedger implements Ledger {
 
   get claimable() {
     return this.#notices.claimable;
+  }
+
+  get ending() {
+    return this.#writes.ending;
   }
 
   changed(seen: number, signal: AbortSignal, set?: string): Promise<number> {
@@ -163,27 +156,19 @@ export class PostgresLedger implements Ledger {
 
   async submit(set: string, parts: GroupPart[]) {
     const asked = await askedGroups(parts);
-    const submitted = await this.#telling("queued", (db) => submit(db, set, asked));
-    await this.#endFirst(set);
+    const submitted = await this.#writes.telling("queued", (db) => submit(db, set, asked));
+    await this.#writes.endFirst(set);
     return submitted;
   }
 
   async cancel(what: CancelOrder, reason: string) {
-    const cancelled = await this.#telling("queued", (db) => cancel(db, what, reason));
-    await this.#endFirst(what.set);
+    const cancelled = await this.#writes.telling("queued", (db) => cancel(db, what, reason));
+    await this.#writes.endFirst(what.set);
     return cancelled;
   }
 
-  async endMore() {
-    for (const number of await this.#db.statements((db) => endingsOf(db, null))) {
-      const { ended, isDone } = await this.#end(number, true);
-      if (ended > 0 || !isDone) return ended;
-    }
-    for (const id of await this.#db.statements(setsToSettle)) {
-      const settled = await this.#db.transaction((db) => settleSome(db, id, this.#atOnce));
-      if (settled > 0) return settled;
-    }
-    return 0;
+  endMore() {
+    return this.#writes.endMore();
   }
 
   isOver(set: string) {
@@ -191,7 +176,7 @@ export class PostgresLedger implements Ledger {
   }
 
   drain(set: string) {
-    return this.#telling("queued", async (db) => {
+    return this.#writes.telling("queued", async (db) => {
       await drain(db, set);
       if ((await settleSome(db, set, this.#atOnce)) === this.#atOnce) this.ending.add();
       return stateOf(db, set);
@@ -200,17 +185,17 @@ export class PostgresLedger implements Ledger {
 
   async join(node: NodeSpec) {
     const isNews = ({ lost }: { lost: number }): boolean => lost > 0;
-    return (await this.#telling("queued", (db) => join(db, node), isNews)).lease;
+    return (await this.#writes.telling("queued", (db) => join(db, node), isNews)).lease;
   }
 
   leave(lease: Lease) {
-    return this.#telling("queued", (db) => leave(db, lease));
+    return this.#writes.telling("queued", (db) => leave(db, lease));
   }
 
   async beat(lease: Lease, running: readonly AttemptName[]) {
     const { orders, unknown } = await this.#db.statements((db) => beat(db, lease, running));
     // Where that fails the next beat finds them again, and these orders stand.
-    if (unknown.length > 0) await this.#telling("queued", (db) => queueUnknown(db, lease, unknown)).catch(() => undefined);
+    if (unknown.length > 0) await this.#writes.telling("queued", (db) => queueUnknown(db, lease, unknown)).catch(() => undefined);
     return orders;
   }
 
@@ -240,11 +225,11 @@ export class PostgresLedger implements Ledger {
   }
 
   release(name: AttemptName, broken: string | null) {
-    return this.#telling("queued", (db) => release(db, name, broken));
+    return this.#writes.telling("queued", (db) => release(db, name, broken));
   }
 
   setAside(rollout: string, why: string) {
-    return this.#telling(
+    return this.#writes.telling(
       "queued",
       (db) => endAside(db, rollout, why),
       (isEnded) => isEnded,
@@ -253,19 +238,19 @@ export class PostgresLedger implements Ledger {
 
   async finish(name: AttemptName, result: AttemptResult) {
     const alone = await this.#db.statements((db) => finishAlone(db, name, result));
-    if (alone?.isNews) await this.#admitted();
+    if (alone?.isNews) await this.#writes.admit();
     const isNews = (one: { isNews: boolean }): boolean => one.isNews;
-    const { end, set } = alone ?? (await this.#telling("queued", (db) => finish(db, name, result), isNews));
-    if (set !== null) await this.#endFirst(set);
+    const { end, set } = alone ?? (await this.#writes.telling("queued", (db) => finish(db, name, result), isNews));
+    if (set !== null) await this.#writes.endFirst(set);
     if (end === "fenced") await this.#db.statements((db) => noteFenced(db, name));
     return end;
   }
 
   async cutStragglers() {
     for (let cut = 0; ; cut++) {
-      const set = await this.#telling("queued", cutOne, (found) => found !== null);
+      const set = await this.#writes.telling("queued", cutOne, (found) => found !== null);
       if (set === null) return cut;
-      await this.#endFirst(set);
+      await this.#writes.endFirst(set);
     }
   }
 
@@ -283,8 +268,8 @@ export class PostgresLedger implements Ledger {
 
   /** Also admits groups that a dead process left, removes old lines of the queue, and counts ended rollouts. */
   async expire() {
-    const names = await this.#telling("queued", expire, (dead) => dead.length > 0);
-    await this.#admitted();
+    const names = await this.#writes.telling("queued", expire, (dead) => dead.length > 0);
+    await this.#writes.admit();
     await this.#db.transaction(leaveTheLine);
     await this.#db.statements(trimTurns);
     for (const id of await this.#db.statements(setsToCount)) await this.#db.transaction((db) => countOn(db, id));
@@ -338,7 +323,7 @@ export class PostgresLedger implements Ledger {
   /** A later step may admit groups. */
   keep(consumer: string, set: string, place: KeptPlace) {
     const isNews = (): boolean => place.step !== null;
-    return this.#telling("queued", (db) => keep(db, consumer, set, place), isNews);
+    return this.#writes.telling("queued", (db) => keep(db, consumer, set, place), isNews);
   }
 
   forget(consumer: string, set: string) {
@@ -350,7 +335,7 @@ export class PostgresLedger implements Ledger {
   }
 
   async order(change: ControlChange) {
-    const made = await this.#telling("ordered", async (db) => {
+    const made = await this.#writes.telling("ordered", async (db) => {
       await lock(db, "control");
       // A claim notes the step that a group is begun at: one that is under way is over before there is another step.
       await lock(db, "claim");
@@ -362,7 +347,7 @@ export class PostgresLedger implements Ledger {
       if (paused > 0) await db.run("UPDATE groups SET cut_at = cut_at + $1 WHERE whole_xid IS NULL AND cut_at IS NOT NULL", paused);
       return state;
     });
-    await this.#admitted();
+    await this.#writes.admit();
     return made;
   }
 
@@ -377,68 +362,5 @@ export class PostgresLedger implements Ledger {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#notices, this.#results, this.answered].map((one) => one[Symbol.asyncDispose]()));
     await this.#db[Symbol.asyncDispose]();
-  }
-
-  /** The word goes out with the commit, and not without it. What lets nodes claim more may let groups begin too. */
-  async #telling<T>(notice: Notice, work: (db: Transaction) => Promise<T>, isNews: (done: T) => boolean = () => true): Promise<T> {
-    const done = await this.#saying(notice, work, isNews);
-    if (notice === "queued" && isNews(done)) await this.#admitted();
-    return done;
-  }
-
-  async #saying<T>(notice: Notice, work: (db: Transaction) => Promise<T>, isNews: (done: T) => boolean): Promise<T> {
-    const done = await this.#db.transaction(async (db) => {
-      const result = await work(db);
-      if (isNews(result)) await db.run("SELECT pg_notify($1, $2)", this.#channel, notice);
-      return result;
-    });
-    if (isNews(done)) this.#notices.heard(notice);
-    return done;
-  }
-
-  async #admit(): Promise<void> {
-    // A transaction each: one that waits for a long submission would hold up claims of the other sets.
-    for (const id of await this.#db.statements(setsThatWait)) {
-      const some = () =>
-        this.#saying(
-          "queued",
-          (db) => admit(db, id),
-          (groups) => groups > 0,
-        );
-      while ((await some()) > 0);
-    }
-  }
-
-  /** A first part at once of what was ordered to end in a set. The rest is for `endMore`; so is all of it where it fails now, for what ordered it stands. */
-  #endFirst(set: string): Promise<void> {
-    return this.#endPart(set).catch(() => this.ending.add());
-  }
-
-  async #endPart(set: string): Promise<void> {
-    let left = this.#atOnce;
-    for (const number of await this.#db.statements((db) => endingsOf(db, set))) {
-      const { ended, isDone } = await this.#end(number, false);
-      left -= ended;
-      if (isDone && left > 0) continue;
-      this.ending.add();
-      return;
-    }
-  }
-
-  /** `isOneOfMany`: one process at a time goes on with orders, or all would wait for each other; the others leave it alone. */
-  #end(number: number, isOneOfMany: boolean): Promise<EndedPart> {
-    return this.#telling(
-      "queued",
-      async (db) => {
-        if (isOneOfMany && !(await tryLock(db, "endings"))) return { ended: 0, isDone: false };
-        return endSome(db, number, this.#atOnce);
-      },
-      ({ isDone }) => isDone,
-    );
-  }
-
-  /** What came before is committed, so a failure here is none of it: a service admits with its next look. */
-  #admitted(): Promise<void> {
-    return this.#admit().catch(() => undefined);
   }
 }
