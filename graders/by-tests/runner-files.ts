@@ -38,7 +38,17 @@ const node: RunnerKit = {
 };
 
 const pythonFiles = [
-  ...["__init__.py", "apart.py", "guard_framework.py", "load_tests.py", "peer.py", "pytest.ini", "sealed_report.py", "stand_ins.py"],
+  ...[
+    "__init__.py",
+    "apart.py",
+    "guard_framework.py",
+    "is_below.py",
+    "load_tests.py",
+    "peer.py",
+    "pytest.ini",
+    "sealed_report.py",
+    "stand_ins.py",
+  ],
   ...["values.py", "work_host.py"],
 ];
 /** A package, so that no module of the work has the name of one of ours. */

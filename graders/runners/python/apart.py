@@ -11,7 +11,7 @@ import sys
 import time
 import types
 
-from .load_tests import is_below
+from .is_below import is_below
 from .peer import Peer
 from .stand_ins import (
     WorkFunction,

@@ -4,6 +4,8 @@ import os
 import sys
 import tempfile
 
+from .is_below import is_below
+
 
 def find_framework(given):
     """
@@ -32,6 +34,7 @@ def load_tests(given, roots, args):
     if given["socket"] is None:
         sys.path += roots
         return workdir, args
+    # The rest of it is not loaded where the work runs in this process.
     from .apart import load_apart
 
     root = tempfile.mkdtemp(prefix="alidade-tests-")
@@ -74,17 +77,6 @@ def raised_by_work(given):
         return False
 
     return is_raised_by_work
-
-
-def is_below(place, folder):
-    """
-    Whether a path is the folder or in it, as it is written or with links followed; what is no absolute path is not. A link of
-    the work leads out of its workdir, and what is found there may be the work's too.
-    """
-    if not isinstance(place, str) or not place.startswith("/"):
-        return False
-    above = os.path.realpath(folder) + os.sep
-    return any((one + os.sep).startswith(above) for one in (os.path.abspath(place), os.path.realpath(place)))
 
 
 def _place_of(arg, root, workdir, files):
