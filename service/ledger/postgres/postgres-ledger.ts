@@ -38,13 +38,12 @@ import { grant } from "./places.ts";
 import { type PoolUser, PostgresDatabase } from "./postgres-database.ts";
 import { PostgresWrites } from "./postgres-writes.ts";
 import { prepare } from "./prepare.ts";
-import { forget, keep, lookForResults, resultOf, results, wholeGroups } from "./results.ts";
+import { forget, keep, keepTally, lookForResults, resultOf, results, tallyOf, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, latestSets, putSet, setNamed, settleSome, stateOf, statesOf } from "./sets.ts";
 import { submit } from "./submit.ts";
 import { noteFenced, settled, superseded } from "./superseded.ts";
 import { lock } from "./tables.ts";
-import { keepTally, tallyOf } from "./tallies.ts";
 
 /** Rollouts that end in one transaction: about 50 ms of the server. */
 const mostEndsAtOnce = 1_000;

@@ -35,13 +35,12 @@ import { Database } from "./database.ts";
 import { endSome } from "./endings.ts";
 import { expireResults, removals, removed } from "./expire-results.ts";
 import { controlOf, fact } from "./facts.ts";
-import { forget, keep, resultOf, results, wholeGroups } from "./results.ts";
+import { forget, keep, keepTally, resultOf, results, tallyOf, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, latestSets, putSet, setNamed, setsOf, stateOf } from "./sets.ts";
 import { submit } from "./submit.ts";
 import { settled, superseded } from "./superseded.ts";
 import { tables } from "./tables.ts";
-import { keepTally, tallyOf } from "./tallies.ts";
 import { settleSome } from "./whole-groups.ts";
 
 /** Raised when the tables change in a way that an older file does not have. */
