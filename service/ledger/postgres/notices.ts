@@ -16,7 +16,7 @@ const lookAgainMs = beatSeconds * 1000;
 export class Notices implements AsyncDisposable {
   readonly claimable = new Changes();
   readonly ordered = new Changes();
-  /** Of the schema, which is one ledger. */
+  /** Each schema has one, for a schema is one ledger. */
   readonly channel: string;
   readonly #stop = new AbortController();
   readonly #listening: Promise<void>;
