@@ -80,6 +80,8 @@ export {
   ServiceClient,
   type WeightUpdate,
 } from "./service/client/index.ts";
+/** A policy of one's own for the samples of a set (docs/service.md). */
+export type { AllocationPolicy, GroupSoFar } from "./service/ledger/index.ts";
 export type { TaskFormat } from "./tasks/index.ts";
 /** Tasks of any known format, ready to run. */
 export { loadTasks, taskFormats } from "./tasks/index.ts";

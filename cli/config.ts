@@ -200,6 +200,9 @@ export const Config = z.strictObject({
     .default([])
     .describe("engines that sandboxes are spread over, instead of the one of this machine; a word is an address, as `host`"),
   graders: files.describe("files of plug-ins: graders that tasks may name beside the built-in ones"),
+  allocation_policies: files.describe(
+    "files of plug-ins: allocation policies that sets of the service may name beside the built-in ones; its nodes need them too",
+  ),
   task_formats: files.describe("files of plug-ins: forms of tasks that are known beside the built-in ones, and asked before them"),
   grader_servers: z
     .array(NamedGraderServer)

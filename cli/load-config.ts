@@ -117,7 +117,7 @@ function withFilesFrom(folder: string, layer: Record<string, unknown>): Record<s
   const withKind = (engine: unknown): unknown =>
     isPlain(engine) && "kind" in engine ? { ...engine, kind: absolute(engine.kind) } : engine;
   const { choose, engine, engines, harness, tls, repositories } = layer;
-  const own = ["harness", "sandbox", "graders", "task_formats"].filter((key) => Object.hasOwn(layer, key));
+  const own = ["harness", "sandbox", "graders", "task_formats", "allocation_policies"].filter((key) => Object.hasOwn(layer, key));
   return {
     ...layer,
     ...Object.fromEntries(own.map((key) => [key, absolute(layer[key])])),

@@ -5,6 +5,9 @@ import { ErrorRecord, Time } from "./session-log.ts";
 import { recordVersions } from "./versions/record-versions.ts";
 import { versioned } from "./versions/versioned.ts";
 
+/** By default a rollout passes with this reward or more. */
+export const passReward = 1;
+
 export const VerdictStatus = z.enum([
   "graded",
   "no_output",

@@ -15,6 +15,7 @@ import { harnessRegistry } from "../../harnesses/index.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { sandboxContract } from "../../sandboxes/contract.ts";
 import { backendRegistry } from "../../sandboxes/index.ts";
+import { allocationContract, allocationRegistry } from "../../service/ledger/index.ts";
 import { taskFormatContract } from "../../tasks/contract.ts";
 import { taskFormatRegistry } from "../../tasks/index.ts";
 import { print, say } from "./command-line.ts";
@@ -40,6 +41,7 @@ const kinds: readonly PlugInKind[] = [
   kindOf(graderRegistry, graderContract, async () => ({ spec: null })),
   kindOf(exporterRegistry, exporterContract, async ({ run }) => ({ trajectories: run === undefined ? [] : await readTrajectories(run) })),
   kindOf(backendRegistry, sandboxContract, async (_flags, signal) => ({ owner: await currentOwner(), run_id: newId("run"), signal })),
+  kindOf(allocationRegistry, allocationContract, async () => ({})),
   kindOf(taskFormatRegistry, taskFormatContract, async ({ tasks, grader }) => ({
     path: tasks ?? null,
     graders: await graderRegistry.with(grader ?? []),

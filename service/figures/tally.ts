@@ -1,6 +1,9 @@
 /** What results add up to. The service folds the rows of its ledger with it, and `alidade stats --figures` those of a run. */
 import { z } from "zod";
+import { passReward } from "../../base/schema/rollout.ts";
 import type { ResultRow } from "../ledger/index.ts";
+
+export { passReward };
 
 const counts = [
   "results",
@@ -48,9 +51,6 @@ export type TalliedRow = Pick<
   | "policy_step"
   | "policies"
 >;
-
-/** As `alidade stats` has it where --pass is not given. */
-export const passReward = 1;
 
 export function emptyTally(): ResultTally {
   return Object.fromEntries(counts.map((name) => [name, 0])) as ResultTally;

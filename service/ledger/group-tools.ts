@@ -1,7 +1,9 @@
 /** What ends a group before all its rollouts are over. Each field of a set that does so is a bias of its results. */
+
+import { tryJson } from "../../base/schema/read-json.ts";
 import { type GroupBias, groupBiases } from "../../base/schema/reasons/group-biases.ts";
 import { wordsOf } from "../../base/schema/reasons/meaning.ts";
-import { allocated } from "./allocation/index.ts";
+import { type Allocations, emptyHistory, History, withRewards } from "./allocation/index.ts";
 import type { AttemptResult, ResultRow, SetSpec } from "./records.ts";
 
 /** Rows that a group is made of; it may have fewer where it ends early. */
@@ -19,10 +21,34 @@ export function laterFrom(spec: SetSpec): number {
   return spec.allocation?.first ?? placesOf(spec);
 }
 
-/** How many of a group's later rollouts are made, and what is left for other groups. */
-export function moreOf({ allocation, samples }: SetSpec, rows: readonly ResultRow[], spare: number): { more: number; spare: number } {
-  const rewards = rows.flatMap((row) => (stands(row) && row.reward !== null ? [row.reward] : []));
-  return allocation === null ? { more: 0, spare } : allocated(allocation, { rewards, samples }, spare);
+/** Where a ledger keeps the history of the whole set; no task has this id. */
+export const wholeSet = "";
+
+/** Histories as a ledger keeps them. null: there is none yet. */
+type KeptHistories = { task: string | null; set: string | null };
+
+/**
+ * Returns how many of a group's later rollouts are made, what is left for other groups, and the histories with this group.
+ * `rows`: its first results.
+ */
+export function moreOf(
+  allocations: Allocations,
+  { allocation, samples }: SetSpec,
+  { task_id, rows, kept }: { task_id: string; rows: readonly ResultRow[]; kept: KeptHistories },
+  spare: number,
+): { more: number; spare: number; histories: { task: string; set: string } } {
+  const measured = rows.flatMap((row) => (stands(row) && row.reward !== null ? [{ reward: row.reward, step: row.oldest_step }] : []));
+  const [task, set] = [toHistory(kept.task), toHistory(kept.set)];
+  const withThis = (history: History): string => JSON.stringify(withRewards(history, measured));
+  const histories = { task: withThis(task), set: withThis(set) };
+  if (allocation === null) return { more: 0, spare, histories };
+  const rewards = measured.map(({ reward }) => reward);
+  return { ...allocations.decide(allocation, { task_id, rewards, samples, task, set }, spare), histories };
+}
+
+/** What cannot be read counts as nothing: a finished rollout must not wait for it. */
+function toHistory(kept: string | null): History {
+  return History.safeParse(tryJson(kept ?? "null")).data ?? emptyHistory;
 }
 
 /** What a driver keeps with each group: results that end it; results that start its clock, and the time that is left then. */

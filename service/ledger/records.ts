@@ -6,7 +6,6 @@ import { wordsOf } from "../../base/schema/reasons/meaning.ts";
 import { Tier } from "../../base/schema/rollout.ts";
 import { Purpose, SessionOptions } from "../../base/schema/session-spec.ts";
 import { Task } from "../../base/schema/task.ts";
-import { allocationNames } from "./allocation/index.ts";
 
 /** What is left out stays so: the service's own configuration holds then, and not a default of ours. */
 const own = <T extends z.ZodType>(field: { unwrap(): T }) => field.unwrap().optional();
@@ -104,7 +103,10 @@ const SetFields = z.strictObject({
     .describe("results that stand after which the rest of a group is cancelled; null: never"),
   allocation: z
     .strictObject({
-      policy: z.enum(allocationNames).describe("how groups share samples"),
+      policy: z
+        .string()
+        .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "give the name of a policy: 1 to 64 letters, digits, points, hyphens and underscores")
+        .describe("how groups share samples: `balanced`, or one of the service's `allocation_policies`"),
       first: z.number().int().min(2).max(10_000).describe("samples that each group has before the policy says how many more it gets"),
       most: z
         .number()

@@ -23,6 +23,12 @@ export const refusals = {
     new AlidadeError("not_found", `the result of the rollout ${rollout} is expired`, { param: "rollout", status: 410 }),
   groupExpired: (key: string) =>
     conflicting("group_key", `group "${key}" is expired and takes no more rollouts: give this one a key of its own`),
+  unknownPolicy: (policy: string, known: readonly string[]) =>
+    new AlidadeError(
+      "request_invalid",
+      `allocation.policy is "${policy}", and this service knows ${known.join(", ")}: name one of these, or the policy's file in allocation_policies of the service and its nodes`,
+      { param: "allocation.policy" },
+    ),
   wholeGroupsOnly: (key: string) =>
     new AlidadeError(
       "request_invalid",

@@ -1,7 +1,7 @@
 /** Every ledger driver, as its contract suites open it. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type Ledger, PostgresLedger, SqliteLedger } from "../../service/ledger/index.ts";
+import { type Allocations, type Ledger, PostgresLedger, SqliteLedger } from "../../service/ledger/index.ts";
 import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import type { Need } from "../needs.ts";
@@ -11,7 +11,7 @@ import type { Need } from "../needs.ts";
  * transaction. `pass`: of the leases' time. `tell`: one statement of the test's own.
  */
 export type LedgerPlace = {
-  open(atOnce?: number): Promise<Ledger>;
+  open(atOnce?: number, allocations?: Allocations): Promise<Ledger>;
   pass(seconds: number): Promise<void>;
   tell(sql: string): Promise<void>;
 };
@@ -40,7 +40,9 @@ export function ledgerDrivers(): LedgerDriver[] {
           using file = new DatabaseSync(path);
           file.exec(sql);
         };
-        return { open: async (atOnce?: number) => SqliteLedger.open(path, { now: () => time, atOnce }), pass, tell };
+        const open: LedgerPlace["open"] = async (atOnce, allocations) =>
+          SqliteLedger.open(path, { now: () => time, atOnce, ...(allocations && { allocations }) });
+        return { open, pass, tell };
       },
     },
     {
@@ -50,7 +52,8 @@ export function ledgerDrivers(): LedgerDriver[] {
       place: () => {
         const at = new PostgresPlace(postgres, `place${files++}`);
         return {
-          open: async (atOnce?: number) => PostgresLedger.open(await at.url(), "service", { atOnce }),
+          open: async (atOnce, allocations) =>
+            PostgresLedger.open(await at.url(), "service", { atOnce, ...(allocations && { allocations }) }),
           pass: (seconds) => at.passLeases(seconds),
           tell: async (sql) => void (await at.ask(sql)),
         };

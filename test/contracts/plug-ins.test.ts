@@ -12,6 +12,7 @@ import { harnessContract } from "../../harnesses/contract.ts";
 import { harnesses } from "../../harnesses/registry.ts";
 import { sandboxContract } from "../../sandboxes/contract.ts";
 import { backends } from "../../sandboxes/registry.ts";
+import { allocationContract, allocationPolicies } from "../../service/ledger/index.ts";
 import { taskFormatContract } from "../../tasks/contract.ts";
 import { taskFormats } from "../../tasks/registry.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
@@ -55,13 +56,24 @@ for (const backend of backends)
       await check(backend, { run_id: "run-test-contract", owner: await currentOwner(), signal: t.signal });
     });
 
+for (const policy of allocationPolicies)
+  for (const { says, check } of allocationContract) test(`allocation policy ${policy.name}: ${says}`, () => check(policy, {}));
+
 // Loading the other's example needs a registry of npm packages.
 for (const format of taskFormats)
   for (const { says, check } of taskFormatContract)
     test(`task format ${format.name}: ${says}`, () => check(format, { path: format.name === "native" ? "examples/demo/tasks" : null }));
 
 test("every contract says each of its statements once", () => {
-  for (const contract of [engineContract, harnessContract, graderContract, exporterContract, sandboxContract, taskFormatContract]) {
+  for (const contract of [
+    engineContract,
+    harnessContract,
+    graderContract,
+    exporterContract,
+    sandboxContract,
+    taskFormatContract,
+    allocationContract,
+  ]) {
     const all = contract.map(({ says }) => says);
     assert.deepEqual([...new Set(all)], all);
   }

@@ -5,6 +5,7 @@ import type { Grader } from "../../../graders/index.ts";
 import { graderRegistry, graderServers, NamedGraderServer, remoteTo } from "../../../graders/index.ts";
 import { EngineAddress } from "../../../sandboxes/engines/index.ts";
 import { backendNames } from "../../../sandboxes/index.ts";
+import { Allocations, allocationRegistry } from "../../../service/ledger/index.ts";
 import { taskFormatRegistry } from "../../../tasks/index.ts";
 import { terminal } from "../terminal.ts";
 
@@ -58,6 +59,11 @@ export async function loadPlugIns({ graders, task_formats, grader_servers }: Plu
     graders: known.map((one): Grader => (asking !== undefined && one.name === asking.name ? (asking as unknown as Grader) : one)),
     formats: await taskFormatRegistry.with(task_formats),
   };
+}
+
+/** The allocation policies of the files, and the built-in ones. Throws `plugin_invalid`. `note` hears of one that fails. */
+export async function loadAllocations(files: readonly string[], note: (text: string) => void): Promise<Allocations> {
+  return new Allocations(await allocationRegistry.with(files), note);
 }
 
 function collect(file: string, files: string[] = []): string[] {

@@ -9,6 +9,7 @@ import { PostgresLedger } from "../../../service/ledger/index.ts";
 import { runNode } from "../../../service/nodes/index.ts";
 import type { Config } from "../../config.ts";
 import { print, say, toNumber } from "../command-line.ts";
+import { loadAllocations } from "../flags/plug-in-flags.ts";
 import { rolloutConfig } from "../flags/rollout-flags.ts";
 import { chooseBackend } from "../run/choose-backend.ts";
 import { terminal } from "../terminal.ts";
@@ -75,9 +76,10 @@ async function work(config: Config, flags: JoinFlags, drain: AbortSignal): Promi
   const backend = await chooseBackend(config, drain, onProgress);
   const known = await knownTasks({ ...config, tasks: [] }, drain, note);
   const { slots, admit } = await roomFor(config, backend, known, drain, note);
+  const allocations = await loadAllocations(config.allocation_policies, note);
   await using _lock = await lockFolder(folder);
   const patience = { seconds: secondsOf("--wait-seconds", flags.waitSeconds), note, signal: drain };
-  await using ledger = await whenThere(() => PostgresLedger.open(flags.join, "node"), patience);
+  await using ledger = await whenThere(() => PostgresLedger.open(flags.join, "node", { allocations }), patience);
   const blobs = await whenThere(() => joinedBlobs(flags.trajectories, ledger.id), patience);
   const { policies } = await ledger.control();
   const place = {

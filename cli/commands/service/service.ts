@@ -15,6 +15,7 @@ import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../../
 import { faultsOfMachine, runNode } from "../../../service/nodes/index.ts";
 import type { Config } from "../../config.ts";
 import { print, say, toNumber } from "../command-line.ts";
+import { loadAllocations } from "../flags/plug-in-flags.ts";
 import { rolloutConfig } from "../flags/rollout-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
 import { addTlsFlags, type TlsFlags, tlsOf } from "../flags/tls-flags.ts";
@@ -121,8 +122,9 @@ async function serveWithNode(
   const backend = await chooseBackend(config, signal, onProgress);
   const known = await knownTasks(config, signal, note, backend);
   const { slots, admit } = await roomFor(config, backend, known, signal, note);
+  const allocations = await loadAllocations(config.allocation_policies, note);
   await using _lock = await lockFolder(folder);
-  await using ledger = SqliteLedger.open(join(folder, "ledger.sqlite"));
+  await using ledger = SqliteLedger.open(join(folder, "ledger.sqlite"), { allocations });
   const { policies } = await ledger.control();
   const place = {
     folder,
@@ -164,8 +166,9 @@ async function serveAlone(
   const { note } = nodeProgress(flags, config);
   const folder = join(config.out, "service");
   const { tasks, taskOf, namedTasks } = await knownTasks(config, signal, note);
+  const allocations = await loadAllocations(config.allocation_policies, note);
   await using _lock = await lockFolder(folder);
-  await using ledger = await PostgresLedger.open(url);
+  await using ledger = await PostgresLedger.open(url, "service", { allocations });
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
   const own = { taskOf, namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines: null, nodeFaults: null };

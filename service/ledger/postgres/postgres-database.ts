@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { untilAborted } from "../../../base/host/until-aborted.ts";
+import type { Allocations } from "../allocation/index.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { PgLibrary, PgPool, PgPoolClient } from "./pg-library.ts";
@@ -13,6 +14,8 @@ export type Value = string | number | boolean | null | readonly (string | number
 
 /** The questions of one transaction, or of one connection. */
 export type Transaction = {
+  /** By which it shares a set's samples. */
+  readonly allocations: Allocations;
   all(sql: string, ...values: Value[]): Promise<DatabaseRow[]>;
   get(sql: string, ...values: Value[]): Promise<DatabaseRow | undefined>;
   /** Returns the number of rows that it changed. */
@@ -38,9 +41,11 @@ const mostTries = 5;
 export class PostgresDatabase implements AsyncDisposable {
   readonly #pool: PgPool;
   readonly #place: string;
+  readonly #allocations: Allocations;
 
-  constructor(pg: PgLibrary, { options, text }: PostgresAddress, user: PoolUser) {
+  constructor(pg: PgLibrary, { options, text }: PostgresAddress, user: PoolUser, allocations: Allocations) {
     this.#place = text;
+    this.#allocations = allocations;
     this.#pool = new pg.Pool({ ...options, max: connections[user], idleTimeoutMillis: keptMs });
     // A server that dies is said by an event of each connection, also of those in use: without a listener it ends this process.
     const ignore = (): void => undefined;
@@ -52,7 +57,7 @@ export class PostgresDatabase implements AsyncDisposable {
   transaction<T>(work: (db: Transaction) => Promise<T>): Promise<T> {
     return this.#tried(async (client) => {
       await client.query("BEGIN");
-      const result = await work(transactionOn(client));
+      const result = await work(transactionOn(client, this.#allocations));
       await client.query("COMMIT");
       return result;
     });
@@ -64,7 +69,7 @@ export class PostgresDatabase implements AsyncDisposable {
    * then, because a statement cannot be taken back, and another one may use its place at once.
    */
   statements<T>(work: (db: Transaction) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    return this.#tried((client) => work(transactionOn(client)), signal);
+    return this.#tried((client) => work(transactionOn(client, this.#allocations)), signal);
   }
 
   async #tried<T>(work: (client: PgPoolClient) => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -151,10 +156,11 @@ function stateOf(error: unknown): string {
   return typeof code === "string" && typeof severity === "string" ? code : "";
 }
 
-function transactionOn(client: PgPoolClient): Transaction {
+function transactionOn(client: PgPoolClient, allocations: Allocations): Transaction {
   const ask = (text: string, values: Value[]) => client.query({ name: nameOf(text), text, values });
   const all: Transaction["all"] = async (sql, ...values) => (await ask(sql, values)).rows;
   return {
+    allocations,
     all,
     get: async (sql, ...values) => (await all(sql, ...values))[0],
     run: async (sql, ...values) => (await ask(sql, values)).rowCount ?? 0,

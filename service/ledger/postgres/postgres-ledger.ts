@@ -1,3 +1,4 @@
+import { Allocations, allocationPolicies } from "../allocation/index.ts";
 import { type ControlChange, NodeReport, nextControl, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal, Superseded } from "../expiry.ts";
@@ -52,7 +53,7 @@ const mostEndsAtOnce = 1_000;
 const mostAtOnce = 10;
 
 /** `atOnce`: rollouts that end in one transaction. `patience`: with transactions of others. */
-type PostgresOptions = { atOnce?: number | undefined; patience?: HoldPatience };
+type PostgresOptions = { atOnce?: number | undefined; patience?: HoldPatience; allocations?: Allocations };
 
 export class PostgresLedger implements Ledger {
   readonly id: string;
@@ -70,11 +71,11 @@ export class PostgresLedger implements Ledger {
   static async open(
     url: string,
     user: PoolUser = "service",
-    { atOnce = mostEndsAtOnce, patience = usualPatience }: PostgresOptions = {},
+    { atOnce = mostEndsAtOnce, patience = usualPatience, allocations = new Allocations(allocationPolicies) }: PostgresOptions = {},
   ): Promise<PostgresLedger> {
     const address = postgresAddress(await withPassword(url));
     const pg = await loadPg();
-    const db = new PostgresDatabase(pg, address, user);
+    const db = new PostgresDatabase(pg, address, user, allocations);
     try {
       const id = await db.transaction((transaction) => prepare(transaction, address));
       const looks = {

@@ -20,6 +20,7 @@ import { setOf } from "./set-row.ts";
 import { lock, now, ownXid, settledXid } from "./tables.ts";
 
 export async function putSet(db: Transaction, { namespace, key }: SetName, spec: SetSpec): Promise<string> {
+  db.allocations.assertKnown(spec.allocation);
   const control = await controlOf(db);
   const found = () => db.get("SELECT id, spec FROM sets WHERE namespace = $1 AND key = $2", namespace, key);
   const before = await found();

@@ -13,10 +13,8 @@
  *   - Queued rollouts are found behind the last one that was claimed (`upto`), except those that came back into the line (`is_again`).
  *   - `endings` are read behind the places to which they have come.
  */
+import type { Layout } from "../layout.ts";
 import type { Transaction } from "./postgres-database.ts";
-
-/** Raised when the tables change in a way that an older schema does not have. */
-export const layout = "11";
 
 export const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 export const ownXid = "pg_current_xact_id()::text::bigint";
@@ -30,6 +28,14 @@ export const nextXid = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
 const often = "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_cost_delay = 0";
 /** Few rows, each written again and again: its next versions have room on its page. */
 const busy = `WITH (fillfactor = 30, ${often})`;
+
+/** For each task of a set with `allocation`, and one for the whole set. */
+const histories = `CREATE TABLE histories (
+  set_id text NOT NULL, task_id text NOT NULL, history text NOT NULL, PRIMARY KEY (set_id, task_id)
+) ${busy}`;
+
+/** A schema has the tables that stood here when it was made, so each new table or index is a new layout. */
+export const layout: Layout = { now: 12, fromBefore: [histories] };
 
 /** Many rows that pass through: vacuum comes long before a fifth of them are over, as it would by default. */
 const passing = (fillfactor: number): string =>
@@ -103,6 +109,7 @@ CREATE TABLE counts (set_id text NOT NULL, what text NOT NULL, name text NOT NUL
 CREATE TABLE removals (rollout_id text PRIMARY KEY, set_id text NOT NULL) ${passing(100)};
 CREATE TABLE superseded (rollout_id text PRIMARY KEY, set_id text NOT NULL, noted bigint NOT NULL);
 CREATE TABLE tallies (set_id text PRIMARY KEY, tally text NOT NULL);
+${histories};
 CREATE TABLE nodes (
   name text PRIMARY KEY, epoch bigint NOT NULL, slots integer NOT NULL, until bigint NOT NULL, is_draining boolean NOT NULL DEFAULT false,
   report text, engines text

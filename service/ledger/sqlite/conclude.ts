@@ -1,6 +1,6 @@
 /** A rollout is over: its one row, and with it its group's count. Inside the caller's transaction. */
 import { toEndedRollout, toResult } from "../from-rows.ts";
-import { cutByClock, enoughStand, moreOf, notAllocated, stands } from "../group-tools.ts";
+import { cutByClock, enoughStand, moreOf, notAllocated, stands, wholeSet } from "../group-tools.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
 import { type EndedRollout, toResultRow } from "../result-row.ts";
 import type { Database, TableRow } from "./database.ts";
@@ -8,7 +8,7 @@ import { isEndingGroup, orderEnding } from "./endings.ts";
 import { controlOf, stepOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
 import { nextPlace } from "./places.ts";
-import { setOf } from "./set-row.ts";
+import { historyOf, keepHistory, setOf } from "./set-row.ts";
 import { markWhole } from "./whole-groups.ts";
 
 export function conclude(db: Database, rollout: TableRow, state: ResultRow["state"], result: AttemptResult, now: number): void {
@@ -52,12 +52,15 @@ function countEnded(db: Database, set: string, key: string, isStanding: boolean,
 }
 
 /** When the first results of a group are there: as many more as the policy says. The rest ends. */
-function beginMore(db: Database, { set_id, group_key, spec }: EndedRollout, now: number): void {
+function beginMore(db: Database, { set_id, group_key, task_id, spec }: EndedRollout, now: number): void {
   const open = db.all("SELECT * FROM rollouts WHERE set_id = ? AND group_key = ? AND state <> 'done' ORDER BY place", set_id, group_key);
   if (open.length === 0 || open.some(({ state }) => state !== "later") || isEndingGroup(db, set_id, group_key)) return;
   const rows = db.all("SELECT row AS entry FROM results WHERE set_id = ? AND group_key = ?", set_id, group_key).map(toResult);
-  const { more, spare } = moreOf(spec, rows, Number(setOf(db, set_id).spare));
+  const kept = { task: historyOf(db, set_id, task_id), set: historyOf(db, set_id, wholeSet) };
+  const { more, spare, histories } = moreOf(db.allocations, spec, { task_id, rows, kept }, Number(setOf(db, set_id).spare));
   db.run("UPDATE sets SET spare = ? WHERE id = ?", spare, set_id);
+  keepHistory(db, set_id, task_id, histories.task);
+  keepHistory(db, set_id, wholeSet, histories.set);
   if (more === 0) {
     stopGroup(db, set_id, group_key, notAllocated);
     return;

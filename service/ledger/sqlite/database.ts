@@ -1,6 +1,7 @@
 /** node:sqlite as the ledger uses it: prepared statements by their text, and transactions. */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
+import type { Allocations } from "../allocation/index.ts";
 
 export type TableRow = Record<string, string | number | null>;
 
@@ -8,8 +9,12 @@ export class Database implements Disposable {
   readonly #file: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
+  /** By which its transactions share a set's samples. */
+  readonly allocations: Allocations;
+
   /** Each commit is on the disk when it returns: a finished rollout is worth minutes of a GPU, an fsync milliseconds. */
-  constructor(path: string) {
+  constructor(path: string, allocations: Allocations) {
+    this.allocations = allocations;
     this.#file = new DatabaseSync(path);
     this.#file.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
   }

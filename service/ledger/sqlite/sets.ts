@@ -17,6 +17,7 @@ import { setOf } from "./set-row.ts";
 import { isUnsettled } from "./whole-groups.ts";
 
 export function putSet(db: Database, { namespace, key }: SetName, spec: SetSpec, now: number): string {
+  db.allocations.assertKnown(spec.allocation);
   const known = db.get("SELECT id, spec FROM sets WHERE namespace = ? AND key = ?", namespace, key);
   const text = pinnedSpec(spec, known === undefined ? null : specOf(known), controlOf(db));
   if (known === undefined) {

@@ -2,14 +2,16 @@
  * The embedded ledger: one file of node:sqlite, one process. The folder's lock stands in for a lease between processes, so
  * what was running when the file is opened belongs to a process that died, and is queued again.
  */
-import { AlidadeError } from "../../../base/errors.ts";
+import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { Turns } from "../../../base/host/turns.ts";
 import { newId } from "../../../base/schema/ids.ts";
+import { Allocations, allocationPolicies } from "../allocation/index.ts";
 import { Changes } from "../changes.ts";
 import { type ControlChange, NodeReport, nextControl, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal, Superseded } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
+import { type Layout, stepsToNow } from "../layout.ts";
 import type { AttemptName, CancelOrder, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { askedGroups } from "../submission.ts";
@@ -40,17 +42,17 @@ import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, latestSets, putSet, setNamed, setsOf, stateOf } from "./sets.ts";
 import { submit } from "./submit.ts";
 import { settled, superseded } from "./superseded.ts";
-import { tables } from "./tables.ts";
+import { factsTable, tables } from "./tables.ts";
 import { settleSome } from "./whole-groups.ts";
 
-/** Raised when the tables change in a way that an older file does not have. */
-const layout = "7";
+/** `tables` adds what an older file lacks, so that a new table or index needs no other layout. */
+const ownLayout: Layout = { now: 7 };
 
 /** Rollouts that end in one transaction, which holds this process up for so long. */
 const mostEndsAtOnce = 250;
 
-/** `atOnce`: rollouts that end in one transaction. */
-export type SqliteOptions = { now?: () => number; atOnce?: number | undefined };
+/** `atOnce`: rollouts that end in one transaction. `layout`: of its tables. */
+export type SqliteOptions = { now?: () => number; atOnce?: number | undefined; allocations?: Allocations; layout?: Layout };
 
 export class SqliteLedger implements Ledger {
   readonly id: string;
@@ -64,22 +66,24 @@ export class SqliteLedger implements Ledger {
   readonly answered = new Changes();
 
   /** The caller holds the lock of the file's folder. Throws `store_error` for a file that is no ledger of this layout. */
-  static open(path: string, { now = Date.now, atOnce = mostEndsAtOnce }: SqliteOptions = {}): SqliteLedger {
-    return new SqliteLedger(new Database(path), path, { now, atOnce });
+  static open(path: string, options: SqliteOptions = {}): SqliteLedger {
+    const { now = Date.now, atOnce = mostEndsAtOnce, allocations = new Allocations(allocationPolicies), layout = ownLayout } = options;
+    const db = new Database(path, allocations);
+    try {
+      return new SqliteLedger(db, path, { now, atOnce, layout });
+    } catch (error) {
+      db[Symbol.dispose]();
+      throw error;
+    }
   }
 
-  private constructor(db: Database, path: string, { now, atOnce }: { now: () => number; atOnce: number }) {
+  private constructor(db: Database, path: string, { now, atOnce, layout }: { now: () => number; atOnce: number; layout: Layout }) {
     this.#db = db;
     this.#now = now;
     this.#atOnce = atOnce;
     this.id = db.transaction(() => {
+      bringToNow(db, path, layout);
       db.exec(tables);
-      const found = fact(db, "layout", layout);
-      if (found !== layout)
-        throw new AlidadeError(
-          "store_error",
-          `${path} is a ledger of layout ${found}, and this version reads ${layout}: name another folder`,
-        );
       for (const { node } of db.all("SELECT DISTINCT node FROM rollouts WHERE state = 'running'")) loseAll(db, String(node), now());
       return fact(db, "id", newId("run").slice(0, 11));
     });
@@ -344,4 +348,15 @@ export class SqliteLedger implements Ledger {
     this.answered.add();
     return result;
   }
+}
+
+/** Turns the tables of the layout before into today's. Throws `store_error` for any other layout, and changes nothing then. */
+function bringToNow(db: Database, path: string, layout: Layout): void {
+  db.exec(factsTable);
+  try {
+    for (const step of stepsToNow(fact(db, "layout", String(layout.now)), layout, "folder")) db.exec(step);
+  } catch (error) {
+    throw new AlidadeError("store_error", `${path}: ${messageOf(error)}`, { cause: error });
+  }
+  db.run("UPDATE facts SET value = ? WHERE name = 'layout'", String(layout.now));
 }

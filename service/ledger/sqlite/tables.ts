@@ -1,9 +1,11 @@
+/** Says which layout the other tables have. */
+export const factsTable = "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT";
+
 /**
  * The tables of a ledger in one file. Times are Unix milliseconds; specifications and rows are JSON; `shuns` has |names| of nodes. Nodes
  * are of this process alone. `counts` are kept by triggers: to count the rollouts of a large set would stop this process.
  */
 export const tables = `
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS sets (
   id TEXT PRIMARY KEY, namespace TEXT NOT NULL, key TEXT NOT NULL, spec TEXT NOT NULL, priority INTEGER NOT NULL, weight REAL NOT NULL,
   pass REAL NOT NULL DEFAULT 0, groups INTEGER NOT NULL DEFAULT 0, is_drained INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL,
@@ -63,6 +65,7 @@ WHEN (SELECT attempt FROM rollouts WHERE id = new.rollout_id) > CASE new.state W
   INSERT INTO superseded VALUES (new.rollout_id, new.set_id, new.row ->> 'finished') ON CONFLICT (rollout_id) DO UPDATE SET noted = excluded.noted;
 END;
 CREATE TABLE IF NOT EXISTS tallies (set_id TEXT PRIMARY KEY, tally TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS histories (set_id TEXT NOT NULL, task_id TEXT NOT NULL, history TEXT NOT NULL, PRIMARY KEY (set_id, task_id)) STRICT, WITHOUT ROWID;
 DROP TABLE IF EXISTS nodes;
 CREATE TABLE nodes (
   name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, slots INTEGER NOT NULL, until INTEGER NOT NULL, is_draining INTEGER NOT NULL DEFAULT 0,

@@ -1,12 +1,13 @@
 /** Rollouts are over: their rows, and with them the counts of their groups. */
 import type { DatabaseRow } from "../../database-row.ts";
 import { toEndedRollout, toResult } from "../../from-rows.ts";
-import { enoughStand, moreOf, notAllocated, stands } from "../../group-tools.ts";
-import type { AttemptResult, ResultRow, SetSpec } from "../../records.ts";
+import { enoughStand, moreOf, notAllocated, stands, wholeSet } from "../../group-tools.ts";
+import type { AttemptResult, ResultRow } from "../../records.ts";
 import { type EndedRollout, toResultRow } from "../../result-row.ts";
 import { stepInSql } from "../facts.ts";
 import { joinTheLine } from "../join-the-line.ts";
 import type { Transaction } from "../postgres-database.ts";
+import { historyOf, keepHistory } from "../set-row.ts";
 import { noteSuperseded } from "../superseded.ts";
 import { now, ownXid } from "../tables.ts";
 import { isEndingGroup, isToEnd, orderEnding } from "./endings.ts";
@@ -31,8 +32,8 @@ export async function endRollouts(db: Transaction, { ids, ...ending }: Ending & 
     if (isStanding && enough !== null && Number(standing) >= Number(enough) && is_stopped === false)
       await stopGroup(db, String(set_id), String(key), enoughStand(Number(enough)));
   for (const { set_id, key, is_stopped } of groups) {
-    const spec = rollouts.find((one) => one.set_id === set_id)?.spec;
-    if (spec?.allocation && is_stopped === false) await beginMore(db, spec, String(set_id), String(key));
+    const ended = rollouts.find((one) => one.set_id === set_id && one.group_key === key);
+    if (ended?.spec.allocation && is_stopped === false) await beginMore(db, ended);
   }
   return groups.reduce((sum, { count }) => sum + Number(count), 0);
 }
@@ -91,7 +92,7 @@ export async function writeEnds(
 }
 
 /** When the first results of a group are there: as many more as the policy says. The rest ends. The caller has locked its rollouts. */
-async function beginMore(db: Transaction, spec: SetSpec, set: string, key: string): Promise<void> {
+async function beginMore(db: Transaction, { spec, set_id: set, group_key: key, task_id }: EndedRollout): Promise<void> {
   const open = await db.all(
     "SELECT id, state FROM rollouts WHERE set_id = $1 AND group_key = $2 AND state <> 'done' ORDER BY place",
     set,
@@ -101,8 +102,12 @@ async function beginMore(db: Transaction, spec: SetSpec, set: string, key: strin
   if ((await db.get(`SELECT ${isEndingGroup} AS is_ending`, set, key))?.is_ending === true) return;
   const rows = await db.all("SELECT entry FROM results WHERE set_id = $1 AND group_key = $2", set, key);
   const left = await db.get("SELECT spare FROM sets WHERE id = $1 FOR UPDATE", set);
-  const { more, spare } = moreOf(spec, rows.map(toResult), Number(left?.spare));
+  const kept = { task: await historyOf(db, set, task_id), set: await historyOf(db, set, wholeSet) };
+  const group = { task_id, rows: rows.map(toResult), kept };
+  const { more, spare, histories } = moreOf(db.allocations, spec, group, Number(left?.spare));
   await db.run("UPDATE sets SET spare = $2 WHERE id = $1", set, spare);
+  await keepHistory(db, set, task_id, histories.task);
+  await keepHistory(db, set, wholeSet, histories.set);
   if (more === 0) return stopGroup(db, set, key, notAllocated);
   await joinTheLine(db, set);
   const ids = open.map(({ id }) => String(id));
