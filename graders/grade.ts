@@ -5,7 +5,7 @@ import type { WorkLayer } from "../base/files/layer.ts";
 import { Deadline } from "../base/host/deadline.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
 import type { Verdict } from "../base/schema/rollout.ts";
-import type { Limits, Task } from "../base/schema/task.ts";
+import type { Environment, Limits, Task } from "../base/schema/task.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/index.ts";
 import { setUp, specOf } from "../sandboxes/index.ts";
 import { NetworkLog, type NetworkRules, openNetwork, plainRules } from "../sandboxes/network/index.ts";
@@ -170,10 +170,11 @@ export function freshSandbox(
   owner: SandboxOwner,
 ) {
   return async (other: Partial<Pick<Task, "environment" | "limits">> = {}): Promise<GradingSandbox> => {
-    const task = gradingTask({ ...context.task, ...other });
+    const asked = { ...context.task, ...other };
+    const task = gradingTask(asked);
     const rules = gradingRules(owner.rules ?? plainRules());
     // What the task's own set-up left belongs to its own environment.
-    const setUp = task.environment === context.task.environment ? (owner.setUp ?? null) : null;
+    const setUp = asked.environment === context.task.environment ? (owner.setUp ?? null) : null;
     const sandbox: GradingSandbox = await deliveredSandbox(task, sandboxes, { ...owner, rules, setUp }, context.signal);
     sandbox.network = rules.log;
     const [exec, release] = [sandbox.exec.bind(sandbox), sandbox[Symbol.asyncDispose].bind(sandbox)];
@@ -201,8 +202,15 @@ export function graderSpec(task: Task, owner: { run_id: string; owner: string })
   return specOf(gradingTask(task), owner);
 }
 
+/** Without services apart: what a grader reads of those is what they were when the agent ended. */
 function gradingTask(task: Task): Task {
-  return { ...task, limits: gradeLimits(task.limits) };
+  return { ...task, environment: withoutApart(task.environment), limits: gradeLimits(task.limits) };
+}
+
+function withoutApart(environment: Environment): Environment {
+  const { services = {}, ...rest } = environment;
+  const left = Object.entries(services).filter(([, { network }]) => network === "agent");
+  return left.length === 0 ? rest : { ...rest, services: Object.fromEntries(left) };
 }
 
 /** A sandbox of a task with the task's files in it, set up as the task says. */

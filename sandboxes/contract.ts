@@ -4,7 +4,8 @@ import { doorChecks } from "./contract/doors.ts";
 import { fileChecks } from "./contract/files.ts";
 import type { SandboxCheck } from "./contract/in-sandbox.ts";
 import { lifeChecks } from "./contract/life.ts";
+import { serviceChecks } from "./contract/services.ts";
 
 export type { SandboxContext } from "./contract/in-sandbox.ts";
 
-export const sandboxContract: readonly SandboxCheck[] = [...lifeChecks, ...commandChecks, ...fileChecks, ...doorChecks];
+export const sandboxContract: readonly SandboxCheck[] = [...lifeChecks, ...commandChecks, ...fileChecks, ...doorChecks, ...serviceChecks];

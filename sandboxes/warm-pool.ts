@@ -56,8 +56,9 @@ export class WarmPool implements AsyncDisposable {
 
   /** Notes a wish, for which a sandbox is made as soon as there is room. */
   expect(spec: SandboxSpec, urgency: Urgency = "soon"): ExpectedSandbox {
-    // Services would run, and grow old, for an agent that has not come yet.
-    if (spec.services) return { create: (asked, signal) => this.create(asked, signal), [Symbol.dispose]: () => undefined };
+    // Those in the sandbox's own network are part of it: they would run, and grow old, for an agent that has not come yet.
+    if (Object.values(spec.services ?? {}).some(({ network }) => network === "agent"))
+      return { create: (asked, signal) => this.create(asked, signal), [Symbol.dispose]: () => undefined };
     const wish = { key: keyOf(spec), spec };
     this.#failed.delete(wish.key);
     if (urgency === "soon") this.#wishes.unshift(wish);

@@ -71,9 +71,10 @@ async function resolveBuild(build: Build, place: TaskPlace, field: string): Prom
 }
 
 async function resolveServices(services: Services, place: TaskPlace): Promise<Services> {
-  const resolved = Object.entries(services).map(async ([name, { build, ...service }]) => {
+  const resolved = Object.entries(services).map(async ([name, { build, files, ...service }]) => {
     const own = build && (await resolveBuild(build, place, `environment.services.${name}.build`));
-    return [name, { ...service, build: own }] as const;
+    const folder = files === null ? null : await place.folder(files, `environment.services.${name}.files`);
+    return [name, { ...service, build: own, files: folder }] as const;
   });
   return Object.fromEntries(await Promise.all(resolved));
 }

@@ -20,7 +20,8 @@ export function foldersOf(task: Task, graders?: readonly Grader[]): TaskFolders 
   const given = environments.flatMap(({ mounts: { [nodeInside]: _, ...mounts }, build }) => [build?.context, ...Object.values(mounts)]);
   const judged = withParts(task.grader, graders).flatMap(({ grader: { folders = [] }, spec }) => folders.map((field) => spec[field]));
   const ofSteps = steps.flatMap((step) => [step.files, step.gold_script?.files]);
-  const read = [gold_files, gold_script?.files, ...judged, ...ofSteps, ...environments.map(({ files }) => files)];
+  const ofServices = environments.flatMap(({ services = {} }) => Object.values(services).map(({ files }) => files));
+  const read = [gold_files, gold_script?.files, ...judged, ...ofSteps, ...ofServices, ...environments.map(({ files }) => files)];
   return { read: namesIn(read), given: namesIn(given) };
 }
 

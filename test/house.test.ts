@@ -167,7 +167,7 @@ const bareStreams: [what: RegExp, instead: string, allowed: string[]][] = [
     /\.pipe\((?!\s*(?:z\.|[A-Z]))/,
     "pipeline of node:stream/promises",
     // Runs inside the sandbox and listens itself; hands a child's own output to the terminal.
-    ["sandboxes/door/forwarder.ts", "cli/commands/record.ts"],
+    ["sandboxes/door/join-connections.ts", "cli/commands/record.ts"],
   ],
   [
     /\.on\("data"/,

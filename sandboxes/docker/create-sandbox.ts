@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type Docker from "dockerode";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { hostId } from "../../base/host/owner.ts";
+import { reachableServices, type Services, servicesApart } from "../../base/schema/environment/services.ts";
 import { type DoorKind, doorInside, doorKinds } from "../door/door-kind.ts";
 import { doorPack } from "../door/door-pack.ts";
 import type { EnginePlace } from "../engines/docker-engines.ts";
@@ -15,7 +16,8 @@ import { type ImageFacts, imageFacts } from "../images/image-facts.ts";
 import { type OwnedImage, ownedImage } from "../images/owned-image.ts";
 import { originOf, restorePlaces } from "../images/snapshot.ts";
 import type { Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
-import { etcWithNames, namesOf } from "../services/etc-with-names.ts";
+import { etcWithNames, namesInSandbox, namesOf } from "../services/etc-with-names.ts";
+import { type NamespaceSource, namespaceName, openNamespace } from "../services/open-namespace.ts";
 import type { ServicePlace } from "../services/service-container.ts";
 import { startServices } from "../services/start-services.ts";
 import { commandEnv, containerOptions, etcFiles, labels, type MemoryPlace, memoryPlaces, userId } from "./container.ts";
@@ -49,7 +51,7 @@ type ContainerSource = {
 };
 
 /** `beside`: what its services share with it. */
-type Begun = StartedContainer & { beside: ServicePlace };
+type Begun = StartedContainer & { beside: ServicePlace & { namespace: NamespaceSource } };
 
 /** Throws `sandbox_unavailable` for what the engine or the image cannot do, `cancelled`, and the errors of images and services. */
 export async function createSandbox(engine: EnginePlace, spec: SandboxSpec, options: CreateOptions, signal: AbortSignal): Promise<Sandbox> {
@@ -67,7 +69,7 @@ export async function createSandbox(engine: EnginePlace, spec: SandboxSpec, opti
     return sandbox;
   } catch (error) {
     // By name, for the engine may have made it although its answer never came.
-    await removeContainer(docker.getContainer(name)).catch(() => {});
+    for (const one of [namespaceName(name), name]) await removeContainer(docker.getContainer(one)).catch(() => {});
     await removeVolumes(docker, [`${labels.sandbox}=${name}`]).catch(() => {});
     if (signal.aborted) throw new AlidadeError("cancelled", "Making a sandbox was cancelled.", { cause: error });
     throw asAlidadeError(error, "sandbox_unavailable", `The Docker engine could not make a sandbox from ${source.asked}: `);
@@ -94,8 +96,9 @@ async function begin(
   signal: AbortSignal,
 ): Promise<Begun> {
   const seccomp = await profileFor(docker, owned.image, { watches: spec.inotify === true }, signal);
-  const folders = { ...spec.mounts, [doorInside]: await doorPack(cpuOf(image.platform)) };
-  const etc = await etcWithNames(image.etc, spec.services);
+  const arch = cpuOf(image.platform);
+  const folders = { ...spec.mounts, [doorInside]: await doorPack(arch) };
+  const etc = await etcWithNames(image.etc, namesInSandbox(spec.services));
   const inLayer = await ownEtcNames(docker, spec);
   const names = namesMounted(inLayer);
   const mounts = await mountsAt(docker, owned.image, { folders, files: { folder: etc, names } }, signal);
@@ -108,7 +111,11 @@ async function begin(
   if (missing !== null && !started.hasFolder) await makeFolder(container, missing.path, missing.user);
   const { init_seconds } = spec.limits;
   const ownLabels = request.Labels ?? {};
-  return { ...started, beside: { docker, sandbox: { id: container.id, name }, labels: ownLabels, etc, seccomp, disk_limit, init_seconds } };
+  const own = { container: container.id, etc };
+  // Until a namespace is opened for those apart.
+  const networks = { agent: own, apart: own };
+  const place = { docker, sandbox: name, networks, labels: ownLabels, seccomp, disk_limit, init_seconds };
+  return { ...started, beside: { ...place, namespace: { image: owned.image, arch, etc: image.etc } } };
 }
 
 /** What is mounted read-only below /etc: path inside -> name. */
@@ -169,7 +176,7 @@ function toSandbox(
   return new DockerSandbox({
     docker,
     id: container.id,
-    name: beside.sandbox.name,
+    name: beside.sandbox,
     spec,
     facts,
     path: image.path,
@@ -192,13 +199,13 @@ function doorFromEnvironment(): DoorKind {
 /** Starts the services beside it, then what the image starts by itself, and waits until all are ready. */
 async function bringUp(
   sandbox: DockerSandbox,
-  beside: ServicePlace,
+  beside: Begun["beside"],
   spec: SandboxSpec,
   image: ImageFacts,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    if (spec.services) sandbox.hold(await startServices(beside, spec.services, signal), namesOf(spec.services));
+    if (spec.services) await startBeside(sandbox, beside, spec.services, signal);
     const where = { user: `${userId(spec)}:${userId(spec)}`, cwd: image.cwd, env: commandEnv(spec, image.path) };
     const starts = !startsNothing(image.entrypoint);
     const start = starts ? await startEntrypoint(beside.docker, sandbox.id, image.entrypoint, where, signal) : null;
@@ -207,4 +214,16 @@ async function bringUp(
     await sandbox[Symbol.asyncDispose]().catch(() => {});
     throw error;
   }
+}
+
+/** The services start side by side with the namespace of those apart, whose exposed ports are then let in. */
+async function startBeside(sandbox: DockerSandbox, beside: Begun["beside"], services: Services, signal: AbortSignal): Promise<void> {
+  const apart = servicesApart(services);
+  await using scope = new AsyncDisposableStack();
+  const isSomeApart = Object.keys(apart).length > 0;
+  const own = isSomeApart ? scope.use(await openNamespace(beside, apart, beside.namespace, signal)) : beside.networks.apart;
+  const running = scope.use(await startServices({ ...beside, networks: { ...beside.networks, apart: own } }, services, signal));
+  const release = scope.move();
+  sandbox.hold({ ...running, [Symbol.asyncDispose]: () => release.disposeAsync() }, namesOf(reachableServices(services)));
+  for (const [name, { expose }] of Object.entries(apart)) for (const port of expose) await sandbox.expose(name, port);
 }

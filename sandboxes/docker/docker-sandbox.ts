@@ -7,7 +7,8 @@ import { isBelow, type TreeFile } from "../../base/files/file-tree.ts";
 import type { LayerEntry } from "../../base/files/layer.ts";
 import { withinTime } from "../../base/host/within-time.ts";
 import { type Connector, connectError, noService } from "../door/connector.ts";
-import { type DoorKind, doorInside } from "../door/door-kind.ts";
+import { type DoorConnection, type DoorKind, doorInside, type OnConnection } from "../door/door-kind.ts";
+import { joinConnections } from "../door/join-connections.ts";
 import { imageAt } from "../images/image-at.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
@@ -78,7 +79,8 @@ export class DockerSandbox implements Sandbox {
   /** Commands that have not ended, those included that the engine is only about to start. */
   readonly #running = new Set<Promise<unknown>>();
   #services: RunningServices | null = null;
-  #connector: Promise<Connector> | null = null;
+  readonly #connectors = new Map<string, Promise<Connector>>();
+  readonly #ended = new AbortController();
   #disposing: Promise<void> | null = null;
 
   constructor({ docker, id, name, spec, facts, path, imageBytes, origin, places, door, layer, onEnd }: ContainerFacts) {
@@ -217,7 +219,7 @@ export class DockerSandbox implements Sandbox {
     return places.some(({ target }) => isBelow(folder, target)) ? beside : beside + this.#layerBytes + this.#imageBytes;
   }
 
-  async openDoor(onConnection: (socket: Duplex) => void, port?: number): Promise<Door> {
+  async openDoor(onConnection: OnConnection, port?: number): Promise<Door> {
     const door = await openContainerDoor(this.#docker, this.id, this.#doorKind, onConnection, port);
     this.#doors.add(door);
     return {
@@ -230,17 +232,41 @@ export class DockerSandbox implements Sandbox {
   }
 
   async connect(service: string, port: number, signal: AbortSignal): Promise<Duplex> {
-    if (!this.#services?.facts.some(({ name }) => name === service)) throw noService(service);
+    return this.#connect("host", service, port, signal);
+  }
+
+  /**
+   * Lets a port of a service apart into the sandbox: a door at that port leads to the service. Its connections are counted
+   * by themselves, so an agent that opens as many as it can takes none of the host's.
+   */
+  async expose(service: string, port: number): Promise<void> {
+    const ended = this.#ended.signal;
+    const letIn = (socket: DoorConnection) => {
+      this.#connect("agent", service, port, ended).then(
+        (inside) => joinConnections(socket, inside),
+        () => socket.resetAndDestroy(),
+      );
+    };
+    await this.openDoor(letIn, port);
+  }
+
+  async #connect(whose: "host" | "agent", service: string, port: number, signal: AbortSignal): Promise<DoorConnection> {
+    const container = this.#services?.networkOf(service) ?? null;
+    if (container === null) throw noService(service);
     try {
-      this.#connector ??= containerConnector(this.#docker, this.id, this.#doorKind);
-      this.#connector.catch(() => {
-        this.#connector = null;
-      });
-      return await (await this.#connector).connect(port, signal);
+      return await (await this.#connectorTo(container, whose)).connect(port, signal);
     } catch (error) {
       signal.throwIfAborted();
       throw connectError(service, port, error);
     }
+  }
+
+  #connectorTo(container: string, whose: "host" | "agent"): Promise<Connector> {
+    const key = `${whose} ${container}`;
+    const connector = this.#connectors.get(key) ?? containerConnector(this.#docker, container, this.#doorKind);
+    this.#connectors.set(key, connector);
+    connector.catch(() => this.#connectors.delete(key));
+    return connector;
   }
 
   async start(service: string, argv: string[], signal: AbortSignal): Promise<Duplex> {
@@ -287,7 +313,8 @@ export class DockerSandbox implements Sandbox {
     const isRunning = this.#container.inspect().then(({ State }) => State.Running && !State.Paused);
     const look = image === null ? null : imageAt(this.#docker, image).inspect();
     const isItsImage = look?.then(({ Id }) => Id === image_digest);
-    return (await Promise.all([isRunning, isItsImage]).catch(() => [false])).every(Boolean);
+    const areItsServices = this.#services?.areAsNew();
+    return (await Promise.all([isRunning, isItsImage, areItsServices ?? true]).catch(() => [false])).every((one) => one !== false);
   }
 
   async pause(): Promise<void> {
@@ -322,8 +349,9 @@ export class DockerSandbox implements Sandbox {
 
   async #dispose(): Promise<void> {
     this.#health.stop();
-    const connector = this.#connector?.then((one) => one[Symbol.asyncDispose]());
-    await Promise.allSettled([connector, ...[...this.#doors].map((door) => door[Symbol.asyncDispose]())]);
+    this.#ended.abort(new AlidadeError("sandbox_died", "The sandbox is gone already."));
+    const connectors = [...this.#connectors.values()].map(async (one) => (await one)[Symbol.asyncDispose]());
+    await Promise.allSettled([...connectors, ...[...this.#doors].map((door) => door[Symbol.asyncDispose]())]);
     const { holdsNetworks } = await engineTraits(this.#docker);
     const services = Promise.resolve(this.#services?.[Symbol.asyncDispose]());
     if (holdsNetworks) await Promise.allSettled([services]);

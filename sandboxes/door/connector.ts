@@ -1,11 +1,11 @@
 /** The way in: connections that the host makes to ports inside a container's network namespace. The reverse of a door. */
-import type { Duplex } from "node:stream";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
+import type { DoorConnection } from "./door-kind.ts";
 
 /** Makes connections to 127.0.0.1 of one namespace. Disposing it ends all of them. */
 export interface Connector extends AsyncDisposable {
   /** Rejects where nothing listens at the port. */
-  connect(port: number, signal: AbortSignal): Promise<Duplex>;
+  connect(port: number, signal: AbortSignal): Promise<DoorConnection>;
 }
 
 /** How long a connection on loopback may take. A loaded machine takes seconds; longer means that nothing accepts it. */

@@ -12,7 +12,10 @@ export const doorInside = "/opt/alidade/door";
 export const doorKinds = ["auto", "forwarder", "namespace"] as const;
 export type DoorKind = (typeof doorKinds)[number];
 
-export type OnConnection = (socket: Duplex) => void;
+/** A connection of a door, or into a service: a socket, or a stream that behaves as one. */
+export type DoorConnection = Duplex & { destroySoon(): void; resetAndDestroy(): unknown };
+
+export type OnConnection = (socket: DoorConnection) => void;
 
 /** A loaded machine starts Node in a second or two; longer means that it never will. */
 export const openMs = 20_000;

@@ -15,7 +15,7 @@ import { keeperProgram } from "./keeper-program.ts";
 
 /** `.ts` in a source tree, `.js` where it was published. */
 const extension = extname(fileURLToPath(import.meta.url));
-const parts = [`forwarder${extension}`, `multiplexer${extension}`];
+const parts = ["forwarder", "multiplexer", "join-connections"].map((name) => `${name}${extension}`);
 export const forwarderFile = `forwarder${extension}`;
 export const keeperFile = "keeper";
 

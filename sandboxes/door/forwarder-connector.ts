@@ -1,11 +1,10 @@
 /** Connections into a container of any engine: the forwarder inside makes them, and carries them over one attached process. */
 import { once } from "node:events";
-import type { Duplex } from "node:stream";
 import { AlidadeError } from "../../base/errors.ts";
 import { untilAborted } from "../../base/host/until-aborted.ts";
 import { type Connector, connectMs } from "./connector.ts";
 import { type RunningForwarder, type StartForwarder, startForwarder } from "./forwarder-process.ts";
-import { maxStreams } from "./multiplexer.ts";
+import { type MultiplexedStream, maxStreams } from "./multiplexer.ts";
 
 export class ForwarderConnector implements Connector {
   readonly #startProcess: StartForwarder;
@@ -16,7 +15,7 @@ export class ForwarderConnector implements Connector {
     this.#startProcess = start;
   }
 
-  async connect(port: number, signal: AbortSignal): Promise<Duplex> {
+  async connect(port: number, signal: AbortSignal): Promise<MultiplexedStream> {
     signal.throwIfAborted();
     if (this.#closed.signal.aborted) throw new AlidadeError("sandbox_died", "The sandbox is gone already.");
     this.#running ??= this.#start();

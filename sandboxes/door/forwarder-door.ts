@@ -8,6 +8,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { Door } from "../sandbox.ts";
 import { doorError, doorPort, type OnConnection } from "./door-kind.ts";
 import { type StartForwarder, startForwarder } from "./forwarder-process.ts";
+import type { MultiplexedStream } from "./multiplexer.ts";
 
 /** A forwarder that was killed (memory ran out) is started again, so that the policy sees its own fault and not ours. */
 const maxRestarts = 5;
@@ -48,7 +49,7 @@ export class ForwarderDoor implements Door {
 
   /** Resolves when the forwarder listens. */
   async #start(restarts: number): Promise<void> {
-    const events = { onStream: (stream: Duplex) => this.#onConnection(stream) };
+    const events = { onStream: (stream: MultiplexedStream) => this.#onConnection(stream) };
     const running = await startForwarder(this.#startProcess, ["listen", String(this.#port)], events, this.#closed.signal);
     this.#stream = running.stream;
     this.#carrying = running.ended.then(() => {

@@ -4,31 +4,24 @@
  *     node forwarder.ts listen PORT    takes connections at 127.0.0.1:PORT for the host
  *     node forwarder.ts connect        makes connections to ports of 127.0.0.1 that the host asks for
  */
-import { connect, createServer, type Socket } from "node:net";
+import { connect, createServer } from "node:net";
+import { joinConnections } from "./join-connections.ts";
 import { type MultiplexedStream, Multiplexer } from "./multiplexer.ts";
 
 const [task, port] = process.argv.slice(2);
-
-function join(socket: Socket, stream: MultiplexedStream): void {
-  socket.pipe(stream).pipe(socket);
-  socket.on("error", () => stream.resetAndDestroy());
-  socket.on("close", () => stream.destroySoon());
-  stream.on("error", () => socket.resetAndDestroy());
-  stream.on("close", () => socket.destroySoon());
-}
 
 const multiplexer = new Multiplexer(process.stdout, task === "connect" ? { onStream: connectTo } : {});
 
 function connectTo(stream: MultiplexedStream, wanted: number): void {
   const socket = connect({ host: "127.0.0.1", port: wanted, noDelay: true, allowHalfOpen: true }, () => stream.sayConnected());
-  join(socket, stream);
+  joinConnections(socket, stream);
 }
 
 function listenAt(wanted: number): void {
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     const stream = multiplexer.open();
     if (stream === null) socket.resetAndDestroy();
-    else join(socket, stream);
+    else joinConnections(socket, stream);
   });
   server.on("error", (error) => {
     process.stderr.write(`${error.message}\n`);

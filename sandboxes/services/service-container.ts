@@ -1,11 +1,11 @@
-/** One service of a task: a container of its own in the sandbox's network namespace, bounded as the sandbox is. */
+/** One service of a task: a container of its own in one of the sandbox's network namespaces, bounded as the sandbox is. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Duplex, Readable } from "node:stream";
 import type Docker from "dockerode";
 import { AlidadeError } from "../../base/errors.ts";
 import { BoundedOutput } from "../../base/host/bounded-output.ts";
-import type { Service } from "../../base/schema/environment/services.ts";
+import { type Service, serviceFiles } from "../../base/schema/environment/services.ts";
 import { demultiplex } from "../docker/attached-stream.ts";
 import { boundedHost, type MemoryPlace, volume } from "../docker/container.ts";
 import { runCommand } from "../docker/exec.ts";
@@ -19,15 +19,17 @@ import { imageAt } from "../images/image-at.ts";
 import { type ImageFacts, imageFacts, ownPasswd } from "../images/image-facts.ts";
 import type { ExecResult, SandboxFacts, ServiceFacts } from "../sandbox.ts";
 
+/** A network namespace that services are in: that of a container, and a folder of this machine with its /etc/hosts. */
+export type ServiceNetwork = { container: string; etc: string };
+
 /** What the services of one sandbox share. */
 export type ServicePlace = {
   docker: Docker;
-  /** The sandbox's container, whose network namespace they are in. */
-  sandbox: { id: string; name: string };
+  /** The name of the sandbox's container. */
+  sandbox: string;
+  networks: Record<Service["network"], ServiceNetwork>;
   /** What the reaper finds them by. */
   labels: Record<string, string>;
-  /** Folder of this machine with /etc/hosts, which has their names. */
-  etc: string;
   seccomp: string | null;
   disk_limit: Exclude<SandboxFacts["disk_limit"], "none">;
   /** Seconds that a service which is to complete may take. */
@@ -48,6 +50,10 @@ export type ServiceContainer = {
 /** All services of a sandbox. Disposing them removes their containers. */
 export type RunningServices = AsyncDisposable & {
   facts: ServiceFacts[];
+  /** The container whose network namespace a service is in; null: there is no such service. */
+  networkOf(name: string): string | null;
+  /** Whether they are as new ones would be: each lives that is to live, and its image still has that name. Never rejects. */
+  areAsNew(): Promise<boolean>;
   pause(): Promise<void>;
   resume(): Promise<void>;
   /** Runs a command in one of them. */
@@ -103,7 +109,7 @@ function rightsOf({ user }: Service): string {
 }
 
 async function containerRequest(
-  { docker, sandbox, labels, etc, seccomp }: ServicePlace,
+  { docker, networks, labels, seccomp }: ServicePlace,
   name: string,
   service: Service,
   image: ImageFacts,
@@ -111,8 +117,10 @@ async function containerRequest(
   signal: AbortSignal,
 ): Promise<Docker.ContainerCreateOptions> {
   const { entrypoint, command, env, workdir, memory_mb } = service;
+  const { container, etc } = networks[service.network];
   const places = image.volumes.map((target): MemoryPlace => ({ target, megabytes: volumeSize(memory_mb, image), mode: "0755", owner }));
-  const mounts = await mountsAt(docker, image.id, { folders: {}, files: { folder: etc, names: ownFiles } }, signal);
+  const folders: Record<string, string> = service.files === null ? {} : { [serviceFiles]: service.files };
+  const mounts = await mountsAt(docker, image.id, { folders, files: { folder: etc, names: ownFiles } }, signal);
   return {
     name,
     Image: image.id,
@@ -125,7 +133,7 @@ async function containerRequest(
     Labels: labels,
     HostConfig: {
       ...boundedHost(service, seccomp),
-      NetworkMode: `container:${sandbox.id}`,
+      NetworkMode: `container:${container}`,
       LogConfig: { Type: "json-file", Config: { "max-size": logSize, "max-file": "1" } },
       ShmSize: Math.ceil(memory_mb / 16) * 1024 * 1024,
       Mounts: [...places.map((one) => volume(one, labels)), ...mounts],

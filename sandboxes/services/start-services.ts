@@ -1,9 +1,9 @@
 /**
  * The services of a task, started beside its sandbox in the order that they ask for.
  *
- * They share the sandbox's network namespace, which has no device: their names lead to its loopback, and there is no way
- * from it to the host, to another rollout, or to any name server. So a port is taken once among them, and what a
- * service opens to itself alone is open to the agent too.
+ * Each is in one of two network namespaces without a device: the sandbox's own, or one that services apart share. Their
+ * names lead to its loopback, and there is no way from it to the host, to another rollout, or to any name server. So a
+ * port is taken once in a namespace, and what a service opens to itself alone is open to all that are in it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
@@ -14,6 +14,7 @@ import { pauseContainer } from "../docker/client.ts";
 import { removeContainer } from "../docker/remove.ts";
 import { noService } from "../door/connector.ts";
 import { endedEarly, failure, hasEnded, untilReady } from "../healthcheck.ts";
+import { imageAt } from "../images/image-at.ts";
 import { commandStream } from "./command-stream.ts";
 import { type RunningServices, type ServiceContainer, type ServicePlace, startService } from "./service-container.ts";
 
@@ -31,11 +32,11 @@ export async function startServices(place: ServicePlace, services: Services, sig
   const stop = new AbortController();
   const within = AbortSignal.any([signal, stop.signal]);
   const starting = new Map<string, StartingService>();
-  const containers = Object.keys(services).map((name) => `${place.sandbox.name}-${name}`);
+  const containers = Object.keys(services).map((name) => `${place.sandbox}-${name}`);
   // By name, for the engine may have made one although its answer never came.
   scope.defer(() => removeAll(containers.map((one) => place.docker.getContainer(one))));
   for (const name of startOrder(services) ?? []) {
-    const order = { name, service: services[name] as Service, container: `${place.sandbox.name}-${name}` };
+    const order = { name, service: services[name] as Service, container: `${place.sandbox}-${name}` };
     starting.set(name, begin(place, order, starting, within));
   }
   const all = [...starting.values()];
@@ -45,8 +46,11 @@ export async function startServices(place: ServicePlace, services: Services, sig
     await Promise.all(running.map(assertAlive));
     for (const { watchdog } of running) scope.defer(() => watchdog?.stop());
     const release = scope.move();
-    const start: RunningServices["start"] = (name, argv, within) => startIn(place, running, name, argv, within);
-    return { facts: running.map(({ facts }) => facts), ...together(running), start, [Symbol.asyncDispose]: () => release.disposeAsync() };
+    const networkOf = (name: string) =>
+      Object.hasOwn(services, name) ? place.networks[(services[name] as Service).network].container : null;
+    const facts = running.map((one) => one.facts);
+    const start: RunningServices["start"] = (one, argv, within) => startIn(place, running, one, argv, within);
+    return { facts, networkOf, start, ...together(place.docker, running), [Symbol.asyncDispose]: () => release.disposeAsync() };
   } catch (error) {
     stop.abort();
     for (const { started, ready } of all) {
@@ -70,12 +74,18 @@ async function startIn({ docker }: ServicePlace, running: ServiceContainer[], na
 }
 
 /** One that has ended cannot be paused. */
-function together(running: ServiceContainer[]): Pick<RunningServices, "pause" | "resume"> {
+function together(docker: Docker, running: ServiceContainer[]): Pick<RunningServices, "pause" | "resume" | "areAsNew"> {
+  const isItsImage = async ({ facts }: ServiceContainer) => (await imageAt(docker, facts.image).inspect()).Id === facts.image_digest;
+  const isAsNew = async (one: ServiceContainer) =>
+    assertAlive(one)
+      .then(() => isItsImage(one))
+      .catch(() => false);
   const each = async (state: "Running" | "Paused", act: (container: Docker.Container) => Promise<unknown>) => {
     const of = async ({ container }: ServiceContainer) => ((await container.inspect()).State[state] ? act(container) : null);
     await Promise.all(running.map(of));
   };
-  return { pause: () => each("Running", (one) => pauseContainer(one)), resume: () => each("Paused", (one) => one.unpause()) };
+  const areAsNew = async () => (await Promise.all(running.map(isAsNew))).every(Boolean);
+  return { areAsNew, pause: () => each("Running", (one) => pauseContainer(one)), resume: () => each("Paused", (one) => one.unpause()) };
 }
 
 type ServiceStart = Parameters<typeof startService>[1];

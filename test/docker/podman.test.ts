@@ -12,7 +12,16 @@ import { root } from "../fakes/processes/cli.ts";
 import { need } from "../needs.ts";
 
 const attacks = ["docker/hostile-work", "docker/isolation", "docker/kernel"];
-const others = ["docker/apart", "docker/failures", "docker/grade", "docker/layer-ways", "docker/modes", "docker/reap", "docker/services"];
+const others = [
+  "docker/apart",
+  "docker/failures",
+  "docker/grade",
+  "docker/layer-ways",
+  "docker/modes",
+  "docker/reap",
+  "docker/services",
+  "docker/services-apart",
+];
 const contracts = ["docker/start", "contracts/sandboxes", "contracts/set-up"];
 
 test("the attacks on Docker fail on Podman too", { timeout: 1_500_000 }, async (t) => {

@@ -196,7 +196,7 @@ test("what is under way at an engine that is cut off fails, and the next sandbox
 
 /** The rest of the contract goes the same ways as these and the rollout above. */
 const everything = process.env.ALIDADE_TEST_REMOTE === "1";
-const short = /^(files that are written|a snapshot starts again)/;
+const short = /^(files that are written|a snapshot starts again|of services apart|the host connects to each service)/;
 
 for (const { says, check } of sandboxContract.filter((one) => everything || short.test(one.says)))
   test(`on another machine: ${says}`, { timeout: 120_000 }, async (t) => {

@@ -180,11 +180,21 @@ test("the end of the pool removes all that were not handed out, and nothing is m
   assert.deepEqual([made.gone, taken?.id, made.specs.length], [["2", "3"], "1", 3]);
 });
 
-test("a sandbox with services beside it is not made ahead", async () => {
+test("a sandbox with a service in its own network is not made ahead", async () => {
   const made = new Made();
   await using pool = new WarmPool(made, { sandboxes: 2, seconds: 60 });
   const { services } = Environment.parse({ services: { db: { image: "i" } } });
   using expected = pool.expect(specOf({ services }));
   assert.deepEqual([pool.counters.expected, made.specs.length], [0, 0]);
   assert.equal((await expected.create(specOf({ services }), signal)).id, "1");
+});
+
+test("a sandbox whose services are all apart is made ahead with them", async () => {
+  const made = new Made();
+  await using pool = new WarmPool(made, { sandboxes: 2, seconds: 60 });
+  const { services } = Environment.parse({ services: { db: { image: "i", network: "apart" } } });
+  using expected = pool.expect(specOf({ services }));
+  await isReady(pool, 1);
+  assert.equal((await expected.create(specOf({ services }), signal)).id, "1");
+  assert.deepEqual(made.specs[0]?.services, services);
 });

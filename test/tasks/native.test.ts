@@ -10,6 +10,7 @@ import { localProcess } from "../../sandboxes/process.ts";
 import { inlineTask } from "../../tasks/inline-task.ts";
 import { loadTaskSets, loadTasks } from "../../tasks/load-tasks.ts";
 import { native } from "../../tasks/native.ts";
+import { contentHash } from "../../tasks/sets/task-set.ts";
 
 async function folderOf(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-native-"));
@@ -204,6 +205,32 @@ test("a service's build lies beside the task, an inline task has none, and a san
     param: "environment.services",
     message: /services is db, and sandboxes in processes/,
   });
+});
+
+test("a service apart has its files beside the task and exposes each port once; no other service exposes any", async (t) => {
+  const folder = await folderOf(t);
+  const path = join(folder, "task.yaml");
+  const asked = (...services: object[]) => ({
+    ...good,
+    environment: { services: Object.fromEntries(services.map((one, at) => [`s${at}`, { image: "i", ...one }])) },
+  });
+  const refusal = async (...services: object[]) => {
+    await writeFile(path, stringify(asked(...services)));
+    const { param, message } = await loadFailure(path);
+    return `${param}: ${message}`;
+  };
+  const apart = { network: "apart", files: "files", expose: [8080] };
+  await writeFile(path, stringify(asked(apart)));
+  const [first] = await loadTasks(path);
+  assert.ok(first);
+  assert.equal(first.environment.services?.s0?.files, await realpath(join(folder, "files")));
+  const before = await contentHash(first);
+  await writeFile(join(folder, "files", "more"), "more");
+  assert.notEqual(await contentHash(first), before, "its files are part of the task");
+  assert.match(await refusal({ ...apart, files: ".." }), /^environment\.services\.s0\.files: /);
+  assert.match(await refusal({ expose: [80] }), /s0\.expose: .*say network: apart/);
+  assert.match(await refusal(apart, apart), /s1\.expose: .*the port 8080 is taken/);
+  assert.match(await refusal({ ...apart, expose: [4000] }), /the port 4000 is taken/);
 });
 
 test("tasks of a .jsonl file or of a list in .json are named by file and line, also for what they name beside the file", async (t) => {

@@ -9,6 +9,12 @@ import { startOrder } from "./start-order.ts";
 /** As names of hosts are; compose files have the underscore too. */
 const ServiceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/i, "letters, digits, dot, dash and underscore, at most 63");
 
+/** Where a service finds its `files`. */
+export const serviceFiles = "/srv/files";
+
+/** Ports at which a sandbox has doors of its own: to the model, and to a network that its task allows. */
+const doorPorts = [4000, 3128];
+
 export const Service = z
   .strictObject({
     image: ImageName.nullable().default(null),
@@ -33,13 +39,30 @@ export const Service = z
       .default({})
       .describe("it is started when these have come that far"),
     aliases: z.array(ServiceName).max(8).default([]).describe("more names that it is reached at"),
+    network: z
+      .enum(["agent", "apart"])
+      .default("agent")
+      .describe(
+        "agent: in the sandbox's own network namespace; apart: in one of its own with the other services apart, out of the agent's reach",
+      ),
+    expose: z
+      .array(z.number().int().min(1).max(65_535))
+      .max(16)
+      .default([])
+      .describe("ports of a service apart that the sandbox reaches, at its own 127.0.0.1 and by the service's names"),
+    files: z.string().nullable().default(null).describe(`a folder beside the task file, which it finds read-only at ${serviceFiles}`),
+    state: z.array(AbsolutePath).max(16).default([]).describe("files and folders of it that a grader reads after the agent has ended"),
     folders: z.array(AbsolutePath).max(16).default([]).describe("made for its user where the image has none"),
     memory_mb: z.number().int().positive().default(1024),
     cpus: z.number().positive().default(1),
     pids: z.number().int().positive().default(256),
     disk_mb: z.number().int().positive().default(1024),
   })
-  .refine(({ image, build }) => (image === null) !== (build === null), { path: ["image"], message: "a service has an image or a build" });
+  .refine(({ image, build }) => (image === null) !== (build === null), { path: ["image"], message: "a service has an image or a build" })
+  .refine(({ network, expose }) => network === "apart" || expose.length === 0, {
+    path: ["expose"],
+    message: "a service in the agent's network has all of its ports there: leave it out, or say network: apart",
+  });
 export type Service = z.infer<typeof Service>;
 
 /** A task of a sandbox and eight more is a deployment, and takes a machine of its own. */
@@ -57,9 +80,25 @@ export const Services = z.record(ServiceName, Service).superRefine((services, { 
       if (seen.has(one.toLowerCase())) complain([name], `the name ${one} is taken: choose another`);
       seen.add(one.toLowerCase());
     }
+  const exposed = new Set(doorPorts);
+  for (const [name, { expose }] of Object.entries(services))
+    for (const port of expose) {
+      if (exposed.has(port)) complain([name, "expose"], `the port ${port} is taken in the sandbox: let the service listen at another one`);
+      exposed.add(port);
+    }
   for (const [name, { depends_on }] of Object.entries(services))
     for (const other of Object.keys(depends_on))
       if (!Object.hasOwn(services, other)) complain([name, "depends_on", other], `is no service: there are ${names.join(", ")}`);
   if (startOrder(services) === null) complain([], "wait for each other in a circle (depends_on)");
 });
 export type Services = z.infer<typeof Services>;
+
+/** The services that share no network namespace with the sandbox. */
+export function servicesApart(services: Services = {}): Services {
+  return Object.fromEntries(Object.entries(services).filter(([, { network }]) => network === "apart"));
+}
+
+/** The services that commands in the sandbox reach: all in its network, and those apart that expose a port. */
+export function reachableServices(services: Services = {}): Services {
+  return Object.fromEntries(Object.entries(services).filter(([, { network, expose }]) => network === "agent" || expose.length > 0));
+}

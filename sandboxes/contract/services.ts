@@ -1,0 +1,110 @@
+/** Services beside a sandbox, on a backend that has them. They and the commands use python3 and bash of the base image. */
+import assert from "node:assert/strict";
+import type { Duplex } from "node:stream";
+import { text } from "node:stream/consumers";
+import { readJson } from "../../base/schema/read-json.ts";
+import { Environment } from "../../base/schema/task.ts";
+import type { Sandbox, SandboxSpec } from "../sandbox.ts";
+import { inSandbox, type SandboxCheck, type SandboxContext } from "./in-sandbox.ts";
+
+/** Listens at each port and at one abstract socket, says its name, and counts its connections in its state. */
+const server = `
+import os, socket, sys, threading
+os.makedirs("/srv/state", exist_ok=True)
+lock = threading.Lock()
+def serve(listener):
+    while True:
+        client, _ = listener.accept()
+        with lock: open("/srv/state/count", "a").write("x")
+        client.sendall((sys.argv[1] + " " + str(len(open("/srv/state/count").read()))).encode()); client.close()
+listeners = [socket.create_server(("127.0.0.1", int(port))) for port in sys.argv[2:]]
+hidden = socket.socket(socket.AF_UNIX); hidden.bind("\\0" + sys.argv[1]); hidden.listen()
+for one in listeners + [hidden]: threading.Thread(target=serve, args=(one,)).start()
+open("/tmp/up", "w")`;
+
+function serving(name: string, ports: number[], more: object = {}) {
+  const healthcheck = { command: ["test", "-e", "/tmp/up"], interval_seconds: 0.2, retries: 900 };
+  const limits = { memory_mb: 64, disk_mb: 16, pids: 64 };
+  return { build: null, command: ["python3", "-c", server, name, ...ports.map(String)], healthcheck, ...limits, ...more };
+}
+
+/** All TCP ports that answer, all abstract sockets, and the names that are known. */
+const scan = `
+import json, socket
+def open_at(port):
+    one = socket.socket(); one.settimeout(5)
+    # A socket whose own port is the wanted one connects to itself.
+    try: return one.connect_ex(("127.0.0.1", port)) == 0 and one.getsockname() != one.getpeername()
+    finally: one.close()
+def known(name):
+    try: return bool(socket.gethostbyname(name))
+    except OSError: return False
+sockets = [line.split()[-1] for line in open("/proc/net/unix") if "@" in line]
+print(json.dumps([[port for port in range(1, 65536) if open_at(port)], sockets, [name for name in ("desk", "web", "store") if known(name)]]))`;
+
+type Seen = [ports: number[], sockets: string[], names: string[]];
+
+async function scanned(sandbox: Sandbox): Promise<Seen> {
+  const { stdout, stderr } = await sandbox.exec(["python3", "-c", scan], { timeout_ms: 120_000 });
+  assert.notEqual(stdout, "", stderr);
+  return readJson(stdout) as Seen;
+}
+
+const closed = (socket: Duplex) => void socket.destroy();
+
+/** A statement about one sandbox with these services. */
+function withServices(
+  says: string,
+  services: Record<string, object>,
+  body: (sandbox: Sandbox, context: SandboxContext, spec: SandboxSpec) => Promise<void>,
+): SandboxCheck {
+  return {
+    says,
+    check: async (backend, context) => {
+      if (!backend.capabilities.services) return;
+      const image = await baseImageOf(context, backend);
+      const named = Object.fromEntries(Object.entries(services).map(([name, one]) => [name, { image, ...one }]));
+      const environment = Environment.parse({ services: named });
+      await inSandbox(backend, context, (sandbox, spec) => body(sandbox, context, spec), { services: environment.services });
+    },
+  };
+}
+
+/** As the sandbox's facts name it. */
+async function baseImageOf(context: SandboxContext, backend: Parameters<SandboxCheck["check"]>[0]): Promise<string> {
+  let image: string | null = null;
+  await inSandbox(backend, context, async ({ facts }) => {
+    image = facts.image;
+  });
+  assert.ok(image, "its sandboxes have an image");
+  return image;
+}
+
+const said = async (sandbox: Sandbox, service: string, port: number, signal: AbortSignal) =>
+  text(await sandbox.connect(service, port, signal));
+
+export const serviceChecks: readonly SandboxCheck[] = [
+  withServices(
+    "of services apart a sandbox finds the exposed ports alone: no other port, no abstract socket and no name",
+    {
+      desk: serving("desk", [8080, 8081], { network: "apart", expose: [8081], aliases: ["web"] }),
+      store: serving("store", [8082], { network: "apart" }),
+    },
+    async (sandbox, { signal }) => {
+      await using _door = await sandbox.openDoor(closed);
+      assert.deepEqual(await scanned(sandbox), [[4000, 8081], [], ["desk", "web"]]);
+      const { stdout } = await sandbox.exec(["bash", "-c", "exec 3<>/dev/tcp/desk/8081; cat <&3"], { timeout_ms: 60_000 });
+      assert.match(stdout, /^desk \d+$/);
+      assert.match(await said(sandbox, "store", 8082, signal), /^store \d+$/);
+    },
+  ),
+  withServices(
+    "the host connects to each service by its name and port, and where nothing listens it is told so",
+    { desk: serving("desk", [8080], { network: "apart" }), near: serving("near", [8083]) },
+    async (sandbox, { signal }) => {
+      assert.deepEqual([await said(sandbox, "desk", 8080, signal), await said(sandbox, "near", 8083, signal)], ["desk 1", "near 1"]);
+      await assert.rejects(said(sandbox, "desk", 8083, signal), { code: "sandbox_error", message: /The service desk took no connection/ });
+      await assert.rejects(said(sandbox, "other", 8080, signal), { code: "not_found" });
+    },
+  ),
+];

@@ -1,0 +1,53 @@
+/** Services in a network namespace of their own: the contract by each door, and what a hostile agent tries. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { currentOwner } from "../../base/host/owner.ts";
+import { Environment, Limits } from "../../base/schema/task.ts";
+import { serviceChecks } from "../../sandboxes/contract/services.ts";
+import { docker, dockerBackend } from "../../sandboxes/docker.ts";
+import { baseImage, ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { specOf } from "../../sandboxes/task-spec.ts";
+import { need } from "../needs.ts";
+
+for (const door of ["namespace", "forwarder"] as const)
+  for (const { says, check } of serviceChecks)
+    test(`${door}: ${says}`, { timeout: 280_000 }, async (t) => {
+      if (!(await need(t, "docker"))) return;
+      if (door === "namespace" && !(await need(t, "engine-here"))) return;
+      await check(dockerBackend({ door }), { run_id: "apart", owner: await currentOwner(), signal: t.signal });
+    });
+
+const run = promisify(execFile);
+const small = { image: baseImage, network: "apart", memory_mb: 64, disk_mb: 16, command: ["sleep", "600"] };
+
+async function listed(run_id: string): Promise<string[]> {
+  const { stdout } = await run("docker", ["ps", "-a", "--filter", `label=alidade.run=${run_id}`, "--format", "{{.Names}} {{.Status}}"]);
+  return stdout.split("\n").filter((line) => line !== "");
+}
+
+test("services apart stand still in a pause, a dead one is seen before a hand-out, and the reaper finds all that is left", {
+  timeout: 280_000,
+}, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  await ensureBaseImage({ signal: t.signal });
+  const run_id = `apart${process.pid}`;
+  const environment = Environment.parse({ services: { one: small, other: { ...small, command: ["true"], healthcheck: "completed" } } });
+  const limits = Limits.parse({ memory_mb: 128, disk_mb: 32 });
+  const spec = specOf({ environment, limits }, { run_id, owner: await currentOwner() });
+  assert.equal(docker.takes(limits, environment.services).memory_mb, 128 + 64 + 64 + 128);
+  await using sandbox = await docker.create(spec, t.signal);
+  assert.equal(await sandbox.isAsNew?.(), true);
+  await sandbox.pause?.();
+  assert.equal((await listed(run_id)).filter((line) => line.includes("Paused")).length, 2, "the sandbox and the service that lives");
+  await sandbox.resume?.();
+  const names = await listed(run_id);
+  assert.equal(names.length, 4, names.join("\n"));
+  await run("docker", ["kill", names.map((line) => line.split(" ")[0]).find((name) => name?.endsWith("-one")) ?? ""]);
+  assert.equal(await sandbox.isAsNew?.(), false);
+  const { removed } = await docker.reap({ all: true, only_look: true }, t.signal);
+  assert.equal(removed.filter((line) => line.includes(run_id)).length, 4, removed.join("\n"));
+  await sandbox[Symbol.asyncDispose]();
+  assert.deepEqual(await listed(run_id), []);
+});
