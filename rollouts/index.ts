@@ -2,9 +2,7 @@ export { admitTasks, knownChecks, type TaskCheck } from "./accepted/admit-tasks.
 export { admittedTasks, assertAdmitted, assertContainers } from "./accepted/admitted-tasks.ts";
 export { prepareTasks } from "./accepted/prepare-tasks.ts";
 export { type AttemptEnd, type AttemptTally, described, tallyOf } from "./attempt-tally.ts";
-export { beforeNextAttempt } from "./before-next-attempt.ts";
 export { fitMachine, oneAtATime, tasksThatFit } from "./fit-machine.ts";
-export { NullWatch, watchOfService } from "./null-watch.ts";
 export { samplersOf } from "./open-sampler.ts";
 export { clearAway, reapMeanwhile } from "./reap-meanwhile.ts";
 export { lockFolder } from "./records/folder-lock.ts";
@@ -12,7 +10,7 @@ export { RunFolder } from "./records/run-folder.ts";
 export { eachTrajectory, readRollouts, readTrajectories } from "./records/run-records.ts";
 export { type Regraded, type Regrading, regrade } from "./regrade.ts";
 export type { RolloutPlan } from "./rollout-plan.ts";
-export { brokenBy, type Rollouts, rolloutsOn } from "./rollouts.ts";
+export { type Rollouts, rolloutsOn } from "./rollouts.ts";
 export type { RolloutOutcome } from "./run-rollout.ts";
 export type { NetworkOptions, ProgressEvent, RunSetup } from "./run-setup.ts";
 export { type Batch, runTasks } from "./run-tasks.ts";

@@ -11,15 +11,15 @@ import { reconstruct } from "../reconstruct/index.ts";
 import { acceptedTasks } from "./accepted/accepted-tasks.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { checkPublicNetwork } from "./accepted/public-network.ts";
-import { NullWatch } from "./null-watch.ts";
+import { brokenBy } from "./line/broken-by.ts";
+import { makePlans } from "./line/make-plans.ts";
 import { packOf } from "./prepare.ts";
 import { clearAway, reapMeanwhile } from "./reap-meanwhile.ts";
 import type { RunFolder } from "./records/run-folder.ts";
 import { attemptKey, readRollouts } from "./records/run-records.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
-import { brokenBy, rolloutsOn } from "./rollouts.ts";
+import type { RolloutOutcome } from "./run-rollout.ts";
 import type { RunSetup } from "./run-setup.ts";
-import { setAside } from "./set-aside.ts";
 
 /** What is to be made. */
 export type Batch = {
@@ -64,8 +64,7 @@ export async function runTasks(
   );
   try {
     const hasCalled = begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
-    const plans = () => eachPlan(setup, ready, hashes, lastOf(begun));
-    await submitAll(setup, await lanesOf(setup, plans), hasCalled, { signal, drain });
+    await makeAll(setup, eachPlan(setup, ready, hashes, lastOf(begun)), hasCalled, { signal, drain });
   } finally {
     // What a container engine was still making when its client was killed is there by now.
     if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, ofThisRun, signal);
@@ -91,66 +90,25 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
   return ready;
 }
 
-/** Plans, of which so many are made at once. */
-type Lane = { plans: Iterator<RolloutPlan>; atOnce: number };
-
 /**
- * What a death of the process left behind: a rollout that is set aside is one no more, and those that are suspects run one at
- * a time, beside the others.
+ * No more are begun once a rollout ended without a call before any made one: the others would end like it. `hasCalled`: an earlier
+ * process made one.
  */
-async function lanesOf(setup: RunSetup, plans: () => Generator<RolloutPlan, undefined>): Promise<Lane[]> {
-  const { guard } = setup;
-  const atOnce = rolloutsOn(setup).atOnce;
-  if (guard === undefined) return [{ plans: plans(), atOnce }];
-  for (const plan of guard.aside.size > 0 ? plans() : []) {
-    const why = guard.aside.get(plan.rollout_id);
-    if (why !== undefined) await setAside(setup, plan, why);
-  }
-  const left = (isSuspect: boolean) => plans().filter(({ rollout_id: id }) => guard.isSuspect(id) === isSuspect && !guard.aside.has(id));
-  return [
-    { plans: left(true), atOnce: 1 },
-    { plans: left(false), atOnce },
-  ];
-}
-
-/**
- * Claims a plan when one before it is over, so that of 80 000 rollouts a handful is in memory. No more are claimed once one
- * could not be recorded, nor once one ended without a call before any made one: the others would end like it. Plans of a task that is set aside are passed over.
- */
-async function submitAll(
+function makeAll(
   setup: RunSetup,
-  lanes: Lane[],
+  plans: Iterator<RolloutPlan, undefined>,
   hasCalled: boolean,
-  { signal, drain }: { signal: AbortSignal; drain: AbortSignal },
-): Promise<void> {
-  const rollouts = rolloutsOn(setup);
-  const watch = new NullWatch(setup.max_null_share, (text) => setup.onProgress({ type: "note", text }));
-  let stopped = false;
-  const look = ({ error, summary }: RolloutRecord): void => {
+  stops: { signal: AbortSignal; drain: AbortSignal },
+) {
+  let isStopped = false;
+  const endsAfter = ({ record: { error, summary } }: RolloutOutcome): boolean => {
     hasCalled ||= (summary?.turns ?? 0) > 0;
-    if (hasCalled || stopped || error?.code !== "no_call_seen") return;
-    stopped = true;
+    if (hasCalled || isStopped || error?.code !== "no_call_seen") return false;
+    isStopped = true;
     setup.onProgress({ type: "note", text: `THE RUN STOPS: ${error.message}. Mend the harness, then go on with --resume` });
+    return true;
   };
-  const claimOneByOne = async (plans: Lane["plans"]): Promise<void> => {
-    while (!stopped && !signal.aborted && !drain.aborted) {
-      const { value: plan, done } = plans.next();
-      if (done) return;
-      if (watch.isSetAside({ task_id: plan.task.task_id, task_hash: plan.task_hash })) continue;
-      try {
-        const { record } = await rollouts.submit(plan, signal, drain);
-        watch.look(record);
-        look(record);
-      } catch (error) {
-        if (drain.aborted && error === drain.reason) return;
-        stopped = true;
-        throw error;
-      }
-    }
-  };
-  const claiming = lanes.flatMap(({ plans, atOnce }) => Array.from({ length: atOnce }, () => claimOneByOne(plans)));
-  const ended = await Promise.allSettled(claiming);
-  for (const end of ended) if (end.status === "rejected") throw end.reason;
+  return makePlans(setup, { plans, atOnce: setup.slots.atOnce, endsAfter }, stops.signal, stops.drain);
 }
 
 /** The folder found it when it was opened. */

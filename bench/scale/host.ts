@@ -8,10 +8,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { engineNamed } from "../../engines/registry.ts";
 import { EnginePool } from "../../proxy/pool/engine-pool.ts";
 import { WeightFences } from "../../proxy/pool/weight-fence.ts";
+import type { ProgressEvent } from "../../rollouts/index.ts";
 import { FolderBlobs } from "../../service/blobs/index.ts";
 import { ServiceListener } from "../../service/index.ts";
 import { type Claim, type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../service/ledger/index.ts";
-import { ClaimLoop, type MadeAttempt } from "../../service/nodes/claim-loop.ts";
+import { ClaimLoop, type NodeEnd, type Stops } from "../../service/nodes/claim-loop.ts";
 import { inlineTask } from "../../tasks/inline-task.ts";
 import { ScriptedEngine } from "../../test/fakes/engines/scripted-engine.ts";
 import { attemptResult } from "../../test/fakes/records/attempt-result.ts";
@@ -72,11 +73,11 @@ async function startNodes({ names, slots, durations }: SimulatedNodes): Promise<
   const engine = scope.use(await ScriptedEngine.start(() => ({ text: "" })));
   const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
   scope.defer(() => adapter.close());
-  const attempt = async (claim: Claim, signal: AbortSignal): Promise<MadeAttempt> => {
+  const attempt = async (claim: Claim, { signal }: Stops): Promise<NodeEnd> => {
     begun += 1;
     const queued = Date.now();
     await sleep(durationOf(claim.rollout_id, durations) * 1000, undefined, { signal }).catch(() => undefined);
-    return { result: rowLike(claim, queued), broken: signal.aborted ? "cancelled" : null };
+    return { result: rowLike(claim, queued), record: null, broken: signal.aborted ? "cancelled" : null };
   };
   const onError = (error: unknown): void => console.error(error);
   const note = (text: string): void => {
@@ -87,13 +88,14 @@ async function startNodes({ names, slots, durations }: SimulatedNodes): Promise<
     const pool = scope.use(new EnginePool({ onError }));
     await pool.add({ engine: adapter, name: "engine" });
     const proxy = { pool, fences: scope.use(new WeightFences(pool, { onError })) };
-    const work = { name, ledger, proxy, atOnce: { any: slots, evaluations: 0 }, note, attempt, rest: async () => undefined };
+    const setup = { proxy, onProgress: (event: ProgressEvent) => event.type === "note" && note(event.text) };
+    const work = { name, ledger, setup, atOnce: { any: slots, evaluations: 0 }, attempt };
     working.push(new ClaimLoop(work, stop.signal, stop.signal).run());
   }
 }
 
 /** As long as the row of a real rollout. */
-function rowLike({ set_id, rollout_id, attempt }: Claim, queued: number): MadeAttempt["result"] {
+function rowLike({ set_id, rollout_id, attempt }: Claim, queued: number): NodeEnd["result"] {
   const key = `${set_id}/${rollout_id}/${attempt}`;
   return attemptResult({
     session_id: `ses-${rollout_id}`,

@@ -2,7 +2,6 @@ export { lagAt } from "./admission.ts";
 export type { AllocationPolicy, GroupSoFar } from "./allocation/allocation-policy.ts";
 export { allocationContract } from "./allocation/contract.ts";
 export { Allocations, allocationPolicies, allocationRegistry } from "./allocation/index.ts";
-export { Changes } from "./changes.ts";
 export { conflicting } from "./conflict.ts";
 export {
   ControlState,

@@ -8,9 +8,9 @@
  *
  * A driver is a file beside this one; `test/contracts/ledger.test.ts` says what it promises.
  */
+import type { Waitable } from "../../base/host/changes.ts";
 import { mostKills } from "../../base/host/deaths/judge-deaths.ts";
 import type { Task } from "../../base/schema/task.ts";
-import type { Waitable } from "./changes.ts";
 import type { ControlChange, ControlState, HeardNode, NodeReport } from "./control-state.ts";
 import type { EnginePlaces, EngineUse } from "./engine-places.ts";
 import type { Gaps, Removal, Superseded } from "./expiry.ts";

@@ -1,27 +1,20 @@
 /** The attempts of one machine, made with `rollouts/` as it is. */
 
-import { AlidadeError, asAlidadeError, type ErrorCode, errorCodes } from "../../base/errors.ts";
+import { AlidadeError, asAlidadeError, errorCodes } from "../../base/errors.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import type { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
 import { checkPublicNetwork } from "../../rollouts/accepted/index.ts";
-import {
-  beforeNextAttempt,
-  brokenBy,
-  NullWatch,
-  type RolloutOutcome,
-  type RunSetup,
-  rolloutsOn,
-  watchOfService,
-} from "../../rollouts/index.ts";
+import type { RunSetup } from "../../rollouts/index.ts";
+import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
 import { withServices } from "../../sandboxes/index.ts";
 import { type Blobs, putAllPacked } from "../blobs/index.ts";
-import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured, setAside } from "../ledger/index.ts";
+import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured } from "../ledger/index.ts";
 import { assertTrust } from "./assert-trust.ts";
 import { attemptPlan } from "./attempt-plan.ts";
 import { attemptResult } from "./attempt-result.ts";
-import type { MadeAttempt } from "./claim-loop.ts";
+import type { NodeEnd, Stops } from "./claim-loop.ts";
 
 export type AttemptSetup = {
   blobs: Blobs;
@@ -42,40 +35,30 @@ export class Attempts {
   /** Fires when the node is stopped. */
   readonly #stopped: AbortSignal;
   readonly #prepared = new Map<string, Promise<void>>();
-  readonly #watch: NullWatch;
 
   constructor(node: AttemptSetup, stopped: AbortSignal) {
     this.#node = node;
     this.#stopped = stopped;
-    this.#watch = new NullWatch(node.setup.max_null_share, (text) => this.note(text), watchOfService);
   }
 
-  /** What it came to, and what of ours broke it. */
-  async make(claim: Claim, signal: AbortSignal, slot: ClaimedSets): Promise<MadeAttempt> {
-    const { task, task_hash } = claim;
-    const why = this.#node.setup.guard?.aside.get(claim.rollout_id);
-    if (why !== undefined) return { result: setAside(why), broken: null };
-    if (this.#watch.isSetAside({ ...task, task_hash }))
-      return {
-        result: nothingMeasured("task_set_aside", `too many rollouts of the task ${task.task_id} could not be graded here`),
-        broken: null,
-      };
+  /** What it came to, and what of ours broke it. Throws the reason of `drain` alone. */
+  async make(claim: Claim, { signal, drain }: Stops, slot: ClaimedSets): Promise<NodeEnd> {
     let payload: Payload = null;
     const keep = (at: Payload): void => {
       payload = at;
     };
     try {
-      const outcome = await this.#outcome(claim, slot, keep, signal);
-      this.#watch.look(outcome.record);
-      return { result: attemptResult(outcome, payload), broken: brokenBy(outcome.record) };
+      const { record, trajectory, broken } = await this.#made(claim, slot, keep, { signal, drain });
+      return { result: attemptResult({ record, trajectory }, payload), record, broken };
     } catch (error) {
+      if (drain.aborted && error === drain.reason && !signal.aborted) throw error;
       const failure = signal.aborted ? new AlidadeError("cancelled", "the node was stopped") : asAlidadeError(error, "internal");
       const isOurs = errorCodes[failure.code] === "infrastructure" && failure.code !== "internal";
-      return { result: nothingMeasured(failure.code, failure.message), broken: isOurs ? failure.code : null };
+      return { result: nothingMeasured(failure.code, failure.message), record: null, broken: isOurs ? failure.code : null };
     }
   }
 
-  async #outcome(claim: Claim, slot: ClaimedSets, keep: (payload: Payload) => void, signal: AbortSignal): Promise<RolloutOutcome> {
+  async #made(claim: Claim, slot: ClaimedSets, keep: (payload: Payload) => void, { signal, drain }: Stops): Promise<MadeAttempt> {
     const { setup, harnessNamed, session, admit } = this.#node;
     const harness = await harnessNamed(claim.spec.harness);
     checkPublicNetwork(claim.task, setup.network ?? { allow_public: false }, setup.graders);
@@ -85,15 +68,7 @@ export class Attempts {
     setup.proxy.pool.assertPolicyOf(plan.session);
     await this.#prepare(claim);
     const slots = (slot === "evaluations" && setup.slots.evaluation) || setup.slots;
-    const rollouts = rolloutsOn({ ...setup, slots, folder: this.#folderOf(claim, keep, signal) });
-    return rollouts.submit(plan, signal);
-  }
-
-  /** What broke it would break the next one at once. */
-  rest(claim: Claim, code: ErrorCode, signal: AbortSignal): Promise<void> {
-    const next = { rollout_id: claim.rollout_id, attempt: claim.attempt + 1 };
-    const setup = { ...this.#node.setup, folder: this.#folderOf(claim, () => undefined, signal) };
-    return beforeNextAttempt(setup, next, { code, failures: claim.failures + 1 }, signal);
+    return makeAttempt({ ...setup, slots, folder: this.#folderOf(claim, keep, signal) }, plan, signal, drain);
   }
 
   /** The trajectory is a blob, with the record of its attempt, before the ledger hears of it. */

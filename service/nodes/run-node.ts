@@ -20,26 +20,24 @@ export type NodeSetup = AttemptSetup & {
 
 /**
  * Until one of the signals fires. `signal`: what runs then goes back into the line, and does not count as broken. `drain`:
- * nothing more is claimed, and what runs goes on to its end.
+ * nothing more is claimed, what has no sandbox yet goes back too, and what runs goes on to its end.
  */
 export async function runNode(node: NodeSetup, signal: AbortSignal, drain: AbortSignal = signal): Promise<void> {
   const { name, ledger, setup, health: place } = node;
   const attempts = new Attempts(node, signal);
+  const note = (text: string): void => setup.onProgress({ type: "note", text });
   const work = {
     name,
     ledger,
-    proxy: setup.proxy,
+    setup,
     atOnce: { any: setup.slots.atOnce, evaluations: setup.slots.evaluation?.atOnce ?? 0 },
-    note: (text: string) => attempts.note(text),
-    suspects: setup.guard,
     attempt: attempts.make.bind(attempts),
-    rest: attempts.rest.bind(attempts),
   };
   const loop = new ClaimLoop(work, signal, AbortSignal.any([signal, drain]));
   const faults = () => faultsOfNode(loop, setup, signal);
   await using health = place === undefined ? null : await listenForHealth(place, faults, () => familiesOf(node));
-  if (health !== null) work.note(`health on ${health.url}`);
-  await tellSetAside(node, work.note);
+  if (health !== null) note(`health on ${health.url}`);
+  await tellSetAside(node, note);
   await loop.run();
 }
 

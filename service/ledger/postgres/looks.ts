@@ -4,7 +4,7 @@
  * more of the server than all else.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Changes, type Waitable } from "../changes.ts";
+import { Changes, type Waitable } from "../../../base/host/changes.ts";
 
 /** A reader hears of a result half of this later on average. A look is one statement that reads a few pages. */
 const pauseMs = 25;

@@ -1,6 +1,6 @@
 /** What nodes must hear at once: LISTEN on a connection of its own, which is made again when it breaks. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { Changes } from "../changes.ts";
+import { Changes } from "../../../base/host/changes.ts";
 import { beatSeconds } from "../ledger.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { PgClient, PgLibrary } from "./pg-library.ts";

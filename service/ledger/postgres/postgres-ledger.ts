@@ -1,3 +1,10 @@
+/**
+ * The ledger of several machines: one schema of a Postgres database. Any number of services and nodes open it. Leases are
+ * held against the server's clock alone, so no clock of theirs matters.
+ *
+ * Claims are SQL of our own and no queue library: the order of claims, the fence and the result's row are one transaction over
+ * the same rows, and a queue beside them would hold each state twice.
+ */
 import { Allocations, allocationPolicies } from "../allocation/index.ts";
 import { type ControlChange, NodeReport, nextControl, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";

@@ -1,5 +1,5 @@
 /** What a write of the ledger sets off in other processes and in other groups: notices, groups that may begin, and ends in parts. */
-import { Changes } from "../changes.ts";
+import { Changes } from "../../../base/host/changes.ts";
 import { admit, setsThatWait } from "./admit.ts";
 import { type EndedPart, endSome } from "./ends/end-some.ts";
 import { endingsOf } from "./ends/endings.ts";

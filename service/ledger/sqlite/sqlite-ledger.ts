@@ -3,10 +3,10 @@
  * what was running when the file is opened belongs to a process that died, and is queued again.
  */
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
+import { Changes } from "../../../base/host/changes.ts";
 import { Turns } from "../../../base/host/turns.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import { Allocations, allocationPolicies } from "../allocation/index.ts";
-import { Changes } from "../changes.ts";
 import { type ControlChange, NodeReport, nextControl, pausedMs, stepInForce } from "../control-state.ts";
 import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal, Superseded } from "../expiry.ts";

@@ -176,6 +176,28 @@ test("a node that drains gives back what broke without the pause before the next
   assert.deepEqual(ended, [true]);
 });
 
+test("a node that drains ends what runs, and gives back what it has claimed and has no sandbox yet", async (t) => {
+  const [asked, hold] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const reply = (request: WireRequest): ScriptedReply => {
+    if (request.tools) asked.resolve();
+    return { ...solve(request), before: hold.promise };
+  };
+  const drain = new AbortController();
+  await atWork(t, { reply, drain: drain.signal, slots: makeSlots({ init: 1, run: 1, post: 1, ahead: 0 }) }, async (at) => {
+    for (const key of ["a", "b", "c"]) await submit(at, key);
+    await asked.promise;
+    await until(async () => (await at.ledger.set(at.set)).rollouts.running === 3);
+    drain.abort(new Error("drained"));
+    await until(async () => (await at.ledger.set(at.set)).rollouts.queued === 2);
+    hold.resolve();
+    assert.deepEqual(
+      (await rowsOf(at, 1)).map(({ group_key, reward }) => [group_key, reward]),
+      [["a", 1]],
+    );
+    assert.equal((await at.ledger.set(at.set)).rollouts.queued, 2, "they count as not begun");
+  });
+});
+
 test("what the infrastructure broke is the ledger's next attempt, and its trajectory lies beside the ledger", async (t) => {
   const { backend } = await pickBackend("process", t.signal);
   const ended: EndedAttempt[] = [];

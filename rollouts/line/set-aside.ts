@@ -1,11 +1,11 @@
 /** A rollout that is not made, because the process died of it: its end is a record like any other. */
-import { AlidadeError } from "../base/errors.ts";
-import type { RolloutRecord } from "../base/schema/rollout.ts";
-import { toErrorRecord } from "../proxy/index.ts";
-import { plainRules } from "../sandboxes/network/index.ts";
-import { recordOf } from "./records/attempt-record.ts";
-import type { RolloutPlan } from "./rollout-plan.ts";
-import type { RunSetup } from "./run-setup.ts";
+import { AlidadeError } from "../../base/errors.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import { toErrorRecord } from "../../proxy/index.ts";
+import { plainRules } from "../../sandboxes/network/index.ts";
+import { recordOf } from "../records/attempt-record.ts";
+import type { RolloutPlan } from "../rollout-plan.ts";
+import type { RunSetup } from "../run-setup.ts";
 
 /** `why`: what the guard says of it. */
 export async function setAside(

@@ -2,8 +2,8 @@
  * Sets a task aside, in a run or on a node, when too many of its rollouts have no reward: rewards that are missing are no random
  * ones, and a broken task would take the machine's time from the others.
  */
-import { type ErrorCode, sandboxFailures } from "../base/errors.ts";
-import type { RolloutRecord } from "../base/schema/rollout.ts";
+import { type ErrorCode, sandboxFailures } from "../../base/errors.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
 
 /** Fewer say nothing about a task: a machine may stumble twice. */
 const leastNulls = 3;

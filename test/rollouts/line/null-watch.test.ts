@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RolloutRecord } from "../../base/schema/rollout.ts";
-import { NullWatch, watchOfService } from "../../rollouts/null-watch.ts";
+import type { RolloutRecord } from "../../../base/schema/rollout.ts";
+import { NullWatch, watchOfService } from "../../../rollouts/line/null-watch.ts";
 
 const record = (task_id: string, verdict: object | null, error: object | null = null) =>
   ({ task_id, task_hash: "h", verdict, error }) as unknown as RolloutRecord;

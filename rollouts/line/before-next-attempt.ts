@@ -3,9 +3,10 @@
  * is away while it loads its weights, and all rollouts would spend all attempts on it. No slot is held meanwhile.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ErrorCode } from "../base/errors.ts";
-import type { RolloutPlan } from "./rollout-plan.ts";
-import type { RunSetup } from "./run-setup.ts";
+import type { ErrorCode } from "../../base/errors.ts";
+import type { EnginePool } from "../../proxy/pool/index.ts";
+import type { RolloutPlan } from "../rollout-plan.ts";
+import type { RunSetup } from "../run-setup.ts";
 
 /** Longer than a hiccup of the container engine. The pause doubles, so a longer outage is probed less often. */
 const firstPauseMs = 1_000;
@@ -17,11 +18,14 @@ const mostMinutes = 10;
 /** What an engine that is away looks like; the others of its failures are answers of one that is there. */
 const engineAway: ReadonlySet<ErrorCode> = new Set(["engine_unreachable", "engine_error", "engine_aborted", "engine_paused"]);
 
+/** What of a set-up it takes. */
+export type AfterFailure = Pick<RunSetup, "pause" | "onProgress"> & { proxy: { pool: Pick<EnginePool, "watch"> } };
+
 const byTheClock: NonNullable<RunSetup["pause"]> = (milliseconds, signal) => sleep(milliseconds, undefined, { signal });
 
 /** `failures`: how many attempts have failed in a row. Resolves early when the run is stopped. */
 export async function beforeNextAttempt(
-  { proxy, pause = byTheClock, onProgress }: RunSetup,
+  { proxy, pause = byTheClock, onProgress }: AfterFailure,
   { rollout_id, attempt }: Pick<RolloutPlan, "rollout_id" | "attempt">,
   failure: { code: ErrorCode; failures: number },
   signal: AbortSignal,

@@ -4,11 +4,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { AlidadeError } from "../../base/errors.ts";
-import { readRollouts } from "../../rollouts/index.ts";
-import { pickBackend } from "../../sandboxes/registry.ts";
-import { runner } from "../fakes/rollouts/small-run.ts";
-import { solve, writeTask } from "../fakes/rollouts/small-task.ts";
+import { AlidadeError } from "../../../base/errors.ts";
+import { readRollouts } from "../../../rollouts/index.ts";
+import { pickBackend } from "../../../sandboxes/registry.ts";
+import { runner } from "../../fakes/rollouts/small-run.ts";
+import { solve, writeTask } from "../../fakes/rollouts/small-task.ts";
 
 async function placeOf(t: TestContext): Promise<string> {
   const place = await mkdtemp(join(tmpdir(), "alidade-next-attempt-"));

@@ -1,0 +1,78 @@
+/** The line of a process that makes plans of its own: their records are all that is known of them. */
+import type { Waitable } from "../../base/host/changes.ts";
+import { untilAborted } from "../../base/host/until-aborted.ts";
+import type { RolloutPlan } from "../rollout-plan.ts";
+import type { RolloutOutcome } from "../run-rollout.ts";
+import type { RunSetup } from "../run-setup.ts";
+import { failsAgainHere } from "./broken-by.ts";
+import { type MadeAttempt, makeAttempt } from "./make-attempt.ts";
+import { watchOfRun } from "./null-watch.ts";
+import { type ClaimedRollout, RolloutLine, type RolloutSource } from "./rollout-line.ts";
+import { setAside } from "./set-aside.ts";
+
+/** `plans` are taken as there is room, so that of 80 000 a handful is in memory. */
+export type PlansToMake = {
+  plans: Iterator<RolloutPlan, undefined>;
+  atOnce: number;
+  /** Is told of each attempt, whether another one follows or not. */
+  onAttempt?: (outcome: RolloutOutcome) => void;
+  /** Is told of each rollout that is over. With true no more are begun. */
+  endsAfter?: (outcome: RolloutOutcome) => boolean;
+};
+
+type PlanClaim = RolloutPlan & ClaimedRollout;
+
+const slot = "plan";
+
+/** There is more to claim only where there is more room. */
+const asItIs: Waitable = { version: 0, after: (_seen, signal) => untilAborted(new Promise(() => undefined), signal) };
+
+/**
+ * Until all plans are made, or one of the signals fires and what runs has ended. Throws what kept an attempt from being recorded: no
+ * more are begun after it.
+ */
+export async function makePlans(setup: RunSetup, what: PlansToMake, signal: AbortSignal, drain: AbortSignal = signal): Promise<void> {
+  const { plans, atOnce, onAttempt, endsAfter } = what;
+  const again: PlanClaim[] = [];
+  const failures: unknown[] = [];
+  let isEnded = false;
+  const next = (): PlanClaim | undefined => {
+    const { value: plan } = again.length > 0 ? { value: again.shift() } : plans.next();
+    return plan && { failures: 0, ...plan };
+  };
+  const source: RolloutSource<PlanClaim, MadeAttempt, typeof slot> = {
+    claimable: asItIs,
+    async claim(line) {
+      while (!isEnded && line.taken(slot) < atOnce) {
+        const claim = next();
+        if (claim === undefined) break;
+        line.begin(claim, slot);
+      }
+      return isEnded || line.claims.length === 0 ? "end" : "wait";
+    },
+    async attempt(plan, signals) {
+      const made = await makeAttempt(setup, plan, signals.signal, signals.drain);
+      onAttempt?.(made);
+      return made;
+    },
+    mayRepeat: ({ failures: before, retries }, broken) => before < retries && !failsAgainHere.has(broken),
+    async again({ attempt, failures: before, ...plan }, broken) {
+      if (broken !== null) again.push({ ...plan, attempt: attempt + 1, failures: before + 1 });
+    },
+    async over(_plan, made) {
+      isEnded ||= endsAfter?.(made) ?? false;
+    },
+    async aside(plan, { of, why }) {
+      // The other rollouts of a task that is set aside have no record: a later process makes them.
+      if (of === "task") return;
+      const record = await setAside(setup, plan, why);
+      onAttempt?.({ record, trajectory: null });
+    },
+    failed(_plan, error) {
+      failures.push(error);
+      isEnded = true;
+    },
+  };
+  await new RolloutLine(source, { ...setup, rules: watchOfRun }, { signal, drain }).run();
+  if (failures.length > 0) throw failures[0];
+}
