@@ -4,28 +4,14 @@
  */
 import { z } from "zod";
 import { AlidadeError } from "../base/errors.ts";
-import { matchesAny } from "../base/files/file-tree.ts";
 import type { ToolCallPart } from "../base/schema/message.ts";
-import { readJson } from "../base/schema/read-json.ts";
 import { workClasses } from "../base/schema/session-spec.ts";
 import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 import type { Grader } from "./grader.ts";
-import { Condition, hold, holdAtAnyLength, valueAt } from "./rules/condition.ts";
+import { holdAtAnyLength } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
-
-const ToolPattern = z.strictObject({
-  tool: z
-    .string()
-    .min(1)
-    .max(200)
-    // Each star is one more loop over a name that a model made up.
-    .regex(/^[^*]*(?:\*[^*]+){0,3}\*?$/, "give a name, or a glob with at most four stars")
-    .describe("its name, or a glob such as mcp__*"),
-  arguments: z.record(z.string(), Condition).default({}).describe("by name, or by a JSON pointer such as /items/0"),
-});
-type ToolPattern = z.infer<typeof ToolPattern>;
-
-const Patterns = z.array(ToolPattern).max(100).default([]);
+import { firstOutOfOrder, fitting, Patterns } from "./rules/tool-pattern.ts";
+import { RunPatterns, runRules } from "./rules/tool-runs.ts";
 
 const TrajectorySpec = z
   .strictObject({
@@ -33,14 +19,23 @@ const TrajectorySpec = z
     must: Patterns.describe("each is called at least once"),
     must_not: Patterns.describe("none is ever called; an argument of any length is looked into"),
     order: Patterns.describe("they are called in this order, with others between them"),
+    ran: RunPatterns.describe("each was run by a service at least once"),
+    ran_not: RunPatterns.describe("none was run by a service; one that may have run counts as run"),
+    ran_order: RunPatterns.describe("services ran them in this order, with others between them"),
+    unasked: z.enum(["allow", "refuse"]).default("allow").describe("refuse: no service ran what no model asked for"),
     max_turns: z.number().int().positive().optional().describe("of the main agent"),
     max_tool_calls: z.number().int().nonnegative().optional(),
     max_sampled_tokens: z.number().int().positive().optional(),
     max_repeats: z.number().int().positive().optional().describe("equal calls in a row"),
   })
-  .refine((spec) => Object.values(spec).some((value) => (Array.isArray(value) ? value.length > 0 : typeof value === "number")), {
-    error: "give at least one rule: must, must_not, order, max_turns, max_tool_calls, max_sampled_tokens or max_repeats",
-  });
+  .refine(
+    ({ unasked, ...spec }) =>
+      unasked === "refuse" || Object.values(spec).some((value) => (Array.isArray(value) ? value.length > 0 : typeof value === "number")),
+    {
+      error:
+        "give at least one rule: must, must_not, order, ran, ran_not, ran_order, unasked, max_turns, max_tool_calls, max_sampled_tokens or max_repeats",
+    },
+  );
 type TrajectorySpec = z.infer<typeof TrajectorySpec>;
 
 export const trajectory: Grader<TrajectorySpec> = {
@@ -54,8 +49,11 @@ export const trajectory: Grader<TrajectorySpec> = {
     const started = performance.now();
     const turns = context.trajectory ? turnsOf(context.trajectory) : [];
     const calls = context.trajectory ? turns.flatMap((turn) => toolCallsOf(turn, context.trajectory as Trajectory)) : [];
-    const results = [...(await toolRules(spec, calls, context.signal)), ...countRules(spec, turns, calls)];
-    return ruleVerdict("trajectory", results, context, started, { turns: turns.length, tool_calls: calls.length });
+    const ran = await runRules(spec, context.trajectory, context.signal);
+    const results = numbered([...(await toolRules(spec, calls, context.signal)), ...ran, ...countRules(spec, turns, calls)]);
+    const runs = context.trajectory?.tool_runs;
+    const evidence = { turns: turns.length, tool_calls: calls.length, ...(runs && { tool_runs: runs.length }) };
+    return ruleVerdict("trajectory", results, context, started, evidence);
   },
 };
 
@@ -84,57 +82,14 @@ async function toolRules({ must, must_not, order }: TrajectorySpec, calls: ToolC
     const at = fits.findIndex((fit) => fit !== false);
     results.push({ name: `must not ${pattern.tool}`, holds: at === -1, why: `call ${at + 1}: ${shown(calls[at])}` });
   }
-  if (order.length === 0) return numbered(results);
-  const missing = await firstOutOfOrder(order, calls, signal);
-  return numbered([...results, { name: "order", holds: missing === null, why: `after those before it, ${missing} is not called` }]);
-}
-
-async function firstOutOfOrder(order: ToolPattern[], calls: ToolCallPart[], signal: AbortSignal): Promise<string | null> {
-  let from = 0;
-  for (const pattern of order) {
-    const found = (await fitting(pattern, calls.slice(from), signal)).indexOf(true);
-    if (found === -1) return pattern.tool;
-    from += found + 1;
-  }
-  return null;
+  if (order.length === 0) return results;
+  const missing = await firstOutOfOrder(order, (pattern) => fitting(pattern, calls, signal));
+  return [...results, { name: "order", holds: missing === null, why: `after those before it, ${missing} is not called` }];
 }
 
 /** Two rules may speak of one tool. */
 function numbered(results: RuleResult[]): RuleResult[] {
   return results.map((one, index) => ({ ...one, name: `${index + 1} ${one.name}` }));
-}
-
-/** For each call whether it fits; null where a regular expression was not decided in time. */
-async function fitting(
-  { tool, arguments: wanted }: ToolPattern,
-  calls: ToolCallPart[],
-  signal: AbortSignal,
-  held: typeof hold = hold,
-): Promise<(boolean | null)[]> {
-  const globs = [tool.replaceAll("*", "**")];
-  const fits: (boolean | null)[] = calls.map(({ name }) => name.length <= longestName && matchesAny(name, globs));
-  for (const [place, condition] of Object.entries(wanted)) {
-    const open = fits.flatMap((fit, index) => (fit === false ? [] : [index]));
-    const values = open.map((index) => valueAt(argumentsOf(calls[index] as ToolCallPart), place.startsWith("/") ? place : `/${place}`));
-    for (const [nth, fit] of (await held(condition, values, signal)).entries()) {
-      const index = open[nth] as number;
-      fits[index] = fit === false ? false : fit === null ? null : (fits[index] ?? null);
-    }
-  }
-  return fits;
-}
-
-/** A model may invent any name; APIs allow 64 or 128 characters. */
-const longestName = 200;
-
-/** A text is the `input` of a freeform tool; what is no JSON is nothing that a condition can hold. */
-function argumentsOf({ arguments: text, kind }: ToolCallPart): unknown {
-  if (kind === "custom") return { input: text };
-  try {
-    return readJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function countRules(spec: TrajectorySpec, turns: CallRecord[], calls: ToolCallPart[]): RuleResult[] {
