@@ -167,11 +167,11 @@ export interface Sandbox extends AsyncDisposable {
   openDoor(onConnection: (socket: Duplex) => void, port?: number): Promise<Door>;
   /**
    * Connects to a port of a service on its loopback. Throws `not_found` for a name that is no service, and `sandbox_error`
-   * where nothing listens there. The connection ends with the sandbox.
+   * where nothing listens there. The connection ends with the sandbox. `main` is the sandbox itself.
    */
   connect(service: string, port: number, signal: AbortSignal): Promise<Duplex>;
   /**
-   * Runs a command in a service. The stream is its standard input and output, and ends with it. Throws `not_found` for a name
+   * Runs a command in a service, or in the sandbox itself (`main`). The stream is its standard input and output, and ends with it. Throws `not_found` for a name
    * that is no service, and `sandbox_died` for a service that has ended.
    */
   start(service: string, argv: string[], signal: AbortSignal): Promise<Duplex>;

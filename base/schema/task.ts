@@ -8,7 +8,7 @@ import { Build } from "./environment/build.ts";
 import { Healthcheck, longestSeconds } from "./environment/healthcheck.ts";
 import { ImageName } from "./environment/image-name.ts";
 import { Services } from "./environment/services.ts";
-import { ToolServers } from "./environment/tool-servers.ts";
+import { ownPlace, ToolServers } from "./environment/tool-servers.ts";
 import { NetworkAccess } from "./network.ts";
 
 export const Limits = z.strictObject({
@@ -105,7 +105,7 @@ export const Environment = z
   .superRefine(({ services = {}, tools = [] }, { addIssue }) => {
     const names = Object.keys(services);
     for (const [index, { service }] of tools.entries())
-      if (!Object.hasOwn(services, service)) {
+      if (service !== ownPlace && !Object.hasOwn(services, service)) {
         const message = `is no service: there ${names.length === 0 ? "are none" : `is ${names.join(", ")}`}`;
         addIssue({ code: "custom", path: ["tools", index, "service"], message });
       }

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { AlidadeError, asAlidadeError, messageOf } from "../../base/errors.ts";
 import { canonicalArguments } from "../../base/schema/arguments.ts";
+import { ownPlace } from "../../base/schema/environment/tool-servers.ts";
 import { newId } from "../../base/schema/ids.ts";
 import { tryJson } from "../../base/schema/read-json.ts";
 import type { ToolFailure } from "../../base/schema/session-log.ts";
@@ -165,8 +166,9 @@ export class ToolRelay implements AsyncDisposable {
     }
   }
 
-  /** A service that does not answer us either is down, whatever the agent sent it. */
+  /** A service that does not answer us either is down, whatever the agent sent it. In its own sandbox the agent can end it. */
   async #lookAt(service: ToolService, fault: ToolFault, signal: AbortSignal): Promise<void> {
+    if (service.server.service === ownPlace) return;
     const isAlive = await service.isAlive(signal).catch(() => true);
     if (isAlive) return;
     const message = `the service ${service.server.service} of the tool server ${service.server.name} is down: ${fault.message}, and it did not answer a ping after that`;

@@ -6,12 +6,14 @@ import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { isBelow, type TreeFile } from "../../base/files/file-tree.ts";
 import type { LayerEntry } from "../../base/files/layer.ts";
 import { withinTime } from "../../base/host/within-time.ts";
+import { ownPlace } from "../../base/schema/environment/tool-servers.ts";
 import { type Connector, connectError, noService } from "../door/connector.ts";
 import { type DoorConnection, type DoorKind, doorInside, type OnConnection } from "../door/door-kind.ts";
 import { joinConnections } from "../door/join-connections.ts";
 import { imageAt } from "../images/image-at.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
 import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
+import { commandStream } from "../services/command-stream.ts";
 import type { RunningServices } from "../services/service-container.ts";
 import { pauseContainer } from "./client.ts";
 import { commandEnv, commandUserId, engineOwn, guardId, labels, type MemoryPlace, userId } from "./container.ts";
@@ -251,7 +253,7 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #connect(whose: "host" | "agent", service: string, port: number, signal: AbortSignal): Promise<DoorConnection> {
-    const container = this.#services?.networkOf(service) ?? null;
+    const container = service === ownPlace ? this.id : (this.#services?.networkOf(service) ?? null);
     if (container === null) throw noService(service);
     try {
       return await (await this.#connectorTo(container, whose)).connect(port, signal);
@@ -270,6 +272,11 @@ export class DockerSandbox implements Sandbox {
   }
 
   async start(service: string, argv: string[], signal: AbortSignal): Promise<Duplex> {
+    if (service === ownPlace) {
+      const id = userId(this.#spec);
+      const as = { user: `${id}:${id}`, cwd: this.#spec.workdir, env: commandEnv(this.#spec, this.#path) };
+      return commandStream(this.#docker, this.id, argv, signal, as);
+    }
     if (!this.#services) throw noService(service);
     return this.#services.start(service, argv, signal);
   }

@@ -1,13 +1,19 @@
-/** A command in a service whose standard input and output are a stream. */
+/** A command in a container whose standard input and output are a stream. */
 import { Duplex, Readable } from "node:stream";
 import type Docker from "dockerode";
 import { demultiplex } from "../docker/attached-stream.ts";
 import { engineWork } from "../docker/client.ts";
-import { attach } from "../docker/exec.ts";
+import { attach, type Command } from "../docker/exec.ts";
 
-/** Runs as the service's own user, in its folder, with its variables. The command ends with its input or with the service. */
-export async function commandStream(docker: Docker, id: string, argv: string[], signal: AbortSignal): Promise<Duplex> {
-  const command = { argv, env: {}, user: "", cwd: "" };
+/** `as`: left out, the container's own user, folder and variables. The command ends with its input or with the container. */
+export async function commandStream(
+  docker: Docker,
+  id: string,
+  argv: string[],
+  signal: AbortSignal,
+  as: Pick<Command, "user" | "cwd" | "env"> = { user: "", cwd: "", env: {} },
+): Promise<Duplex> {
+  const command = { argv, ...as };
   const { stream } = await engineWork(docker).run(signal, () => attach(docker, id, command, true));
   return Duplex.from({ readable: Readable.from(wordsOf(stream)), writable: stream });
 }

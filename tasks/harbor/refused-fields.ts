@@ -20,7 +20,8 @@ export async function refuseFields(config: TaskConfig, folder: string, file: str
 }
 
 function environmentRefusals(within: string, { os, gpus, tpu, mcp_servers, skills_dir }: EnvironmentConfig): Refusal[] {
-  const [server] = mcp_servers;
+  // A verifier has no agent.
+  const [server] = within === "environment" ? [] : mcp_servers;
   const all: (Refusal | false)[] = [
     os !== "linux" && { field: "os", value: os, why: 'sandboxes are Linux containers: write "linux"' },
     (gpus ?? 0) > 0 && { field: "gpus", value: gpus, why: "sandboxes have no GPU: write 0" },
@@ -28,7 +29,7 @@ function environmentRefusals(within: string, { os, gpus, tpu, mcp_servers, skill
     server !== undefined && {
       field: "mcp_servers.0.name",
       value: server.name,
-      why: "MCP servers are not handed to harnesses yet: remove them",
+      why: "a verifier has no agent that could call them: remove them",
     },
     skills_dir !== null && { field: "skills_dir", value: skills_dir, why: "skills are not handed to harnesses yet: remove it" },
   ];

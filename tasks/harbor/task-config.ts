@@ -52,7 +52,17 @@ const EnvironmentConfig = z.strictObject({
   gpus: z.int().min(0).nullable().default(null),
   gpu_types: z.array(z.string()).nullable().default(null),
   tpu: z.unknown().optional(),
-  mcp_servers: z.array(z.looseObject({ name: z.string() })).default([]),
+  mcp_servers: z
+    .array(
+      z.looseObject({
+        name: z.string(),
+        transport: z.string().default("sse"),
+        url: z.string().nullable().default(null),
+        command: z.string().min(1).nullable().default(null),
+        args: z.array(z.string()).default([]),
+      }),
+    )
+    .default([]),
   env: Strings.default({}),
   skills_dir: z.string().min(1).nullable().default(null),
   healthcheck: HealthcheckConfig.nullable().default(null),

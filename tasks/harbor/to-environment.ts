@@ -68,6 +68,7 @@ export type EnvironmentOrder = {
   grading_network: NetworkAccess;
   /** What the compose file beside the Dockerfile says. */
   compose?: ComposeParts | null;
+  tools?: Environment["tools"];
 };
 
 /**
@@ -79,7 +80,7 @@ const logs = "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /
 /** HOME and /tmp are memory file systems of ours: work may lie there too. */
 export const wholeLayer = ["/", "/home/agent", "/tmp"];
 
-export function toEnvironment({ config, source, env, user, network, grading_network, compose }: EnvironmentOrder): Environment {
+export function toEnvironment({ config, source, env, user, network, grading_network, compose, tools }: EnvironmentOrder): Environment {
   return Environment.parse({
     image: source.image,
     build: source.build === null ? null : { context: source.build },
@@ -90,6 +91,7 @@ export function toEnvironment({ config, source, env, user, network, grading_netw
     work: wholeLayer,
     healthcheck: config.healthcheck ? toHealthcheck(config.healthcheck) : compose?.healthcheck,
     ...(compose && Object.keys(compose.services).length > 0 && { services: compose.services }),
+    ...(tools && { tools }),
     network,
     grading_network,
     setup: { command: ["sh", "-c", logs], user: "root" },

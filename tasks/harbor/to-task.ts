@@ -15,6 +15,7 @@ import { refuseFields } from "./refused-fields.ts";
 import type { TaskConfig } from "./task-config.ts";
 import { agentNetwork, imageSource, secondsOf, statedLimits, statesNetwork, stepSeconds, toEnvironment, userOf } from "./to-environment.ts";
 import { placedSteps, toSteps } from "./to-steps.ts";
+import { toTools } from "./to-tools.ts";
 import { testNetwork, toVerifier } from "./to-verifier.ts";
 
 /** For the sandbox, beside what its healthcheck may take. */
@@ -47,6 +48,7 @@ export async function toTask({ task_id, folder, file, config }: ReadTask, option
     network: agentNetwork(order),
     grading_network: testNetwork(order, steps[0] ?? null, ["environment", environment]),
     compose,
+    tools: toTools(environment, file, compose?.services),
   });
   const task = {
     task_id,

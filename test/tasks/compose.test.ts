@@ -56,6 +56,26 @@ volumes: { data: }
 networks: { default: { driver: bridge } }
 `;
 
+test("MCP servers of a task become servers of tools: in the service that their address names, or in the agent's own container", async () => {
+  const compose = "services:\n  shop: { image: acme/shop, networks: { default: { aliases: [store] } } }\n";
+  const config = [
+    '[[environment.mcp_servers]]\nname = "The Shop"\nurl = "http://shop:8000/mcp/"\ntransport = "streamable-http"',
+    '[[environment.mcp_servers]]\nname = "store"\nurl = "http://store/"\ntransport = "http"',
+    '[[environment.mcp_servers]]\nname = "own"\nurl = "http://127.0.0.1:9000/mcp"\ntransport = "streamable-http"',
+    '[[environment.mcp_servers]]\nname = "files"\ncommand = "serve"\nargs = ["--root", "/app"]\ntransport = "stdio"',
+  ].join("\n");
+  const { tools } = await environmentOf(compose, { "task.toml": config });
+  assert.deepEqual(
+    tools?.map(({ name, service, port, path, command }) => ({ name, service, ...(port && { port, path }), ...(command && { command }) })),
+    [
+      { name: "the-shop", service: "shop", port: 8000, path: "/mcp" },
+      { name: "store", service: "shop", port: 80, path: "/" },
+      { name: "own", service: "main", port: 9000, path: "/mcp" },
+      { name: "files", service: "main", command: ["serve", "--root", "/app"] },
+    ],
+  );
+});
+
 test("services of a compose file become the task's own, and main's words its sandbox's", async () => {
   const { services, env, healthcheck } = await environmentOf(
     whole,

@@ -278,10 +278,22 @@ for (const [title, files, param, said] of [
   ["Windows", withConfig('[environment]\nos = "Windows"\n'), "environment.os", /is "windows"/],
   ["a TPU", withConfig('[environment]\ntpu = { type = "v6e", topology = "2x2" }\n'), "environment.tpu", /no TPU/],
   [
-    "an MCP server",
-    withConfig('[[environment.mcp_servers]]\nname = "files"\ncommand = "serve"\ntransport = "stdio"\n'),
-    "environment.mcp_servers.0.name",
-    /is "files": MCP servers/,
+    "an MCP server over sse",
+    withConfig('[[environment.mcp_servers]]\nname = "files"\nurl = "http://files:8000/sse"\n'),
+    "environment.mcp_servers.0.transport",
+    /is "sse": write "streamable-http" or "stdio"/,
+  ],
+  [
+    "an MCP server at a host that is no service",
+    withConfig('[[environment.mcp_servers]]\nname = "files"\nurl = "http://files:8000/mcp"\ntransport = "streamable-http"\n'),
+    "environment.mcp_servers.0.url",
+    /names the host files, which is no service of the task/,
+  ],
+  [
+    "an MCP server of a verifier",
+    withConfig('[verifier.environment]\ndocker_image = "x"\n[[verifier.environment.mcp_servers]]\nname = "files"\ncommand = "a"\n'),
+    "verifier.environment.mcp_servers.0.name",
+    /a verifier has no agent that could call them/,
   ],
   [
     "services of a verifier",

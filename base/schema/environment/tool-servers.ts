@@ -10,6 +10,9 @@ const ToolServerName = z
     "small letters and digits with single dashes or underscores between, at most 30",
   );
 
+/** The agent's own sandbox in the place of a service. */
+export const ownPlace = "main";
+
 /**
  * Harnesses on Node wait five minutes for the first byte of an answer, and the relay sends none before the service has
  * answered.
@@ -21,7 +24,10 @@ const mebibyte = 1024 * 1024;
 export const ToolServer = z
   .strictObject({
     name: ToolServerName.describe("by which harnesses call it"),
-    service: z.string().min(1).describe("the service that it runs in"),
+    service: z
+      .string()
+      .min(1)
+      .describe("the service that it runs in; main: the agent's own sandbox, where the agent can reach it in any way"),
     port: z.number().int().min(1).max(65_535).optional().describe("where it speaks Streamable HTTP, on the service's loopback"),
     path: AbsolutePath.optional().describe("of its endpoint; left out: /mcp"),
     command: z
