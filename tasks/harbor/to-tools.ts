@@ -6,7 +6,7 @@ import { taskError } from "../task-error.ts";
 import type { EnvironmentConfig } from "./task-config.ts";
 
 type HarborServer = EnvironmentConfig["mcp_servers"][number];
-type Place = { file: string; field: string; services: Services };
+type ServerPlace = { file: string; field: string; services: Services };
 
 /** undefined: there are none. Throws with the field that no server of ours can be. */
 export function toTools({ mcp_servers }: EnvironmentConfig, file: string, services: Services = {}): ToolServer[] | undefined {
@@ -18,7 +18,7 @@ export function toTools({ mcp_servers }: EnvironmentConfig, file: string, servic
   throw taskError(file, `environment.mcp_servers.${issue?.path.join(".") ?? ""}`, issue?.message ?? "is no server of tools");
 }
 
-function toServer(server: HarborServer, place: Place) {
+function toServer(server: HarborServer, place: ServerPlace) {
   const { name, transport, command, args } = server;
   const refuse = (key: string, why: string): never => {
     throw taskError(place.file, `${place.field}.${key}`, why);
@@ -34,7 +34,7 @@ function toServer(server: HarborServer, place: Place) {
   return { ...own, ...toAddress(server, place) };
 }
 
-function toAddress({ url }: HarborServer, { file, field, services }: Place) {
+function toAddress({ url }: HarborServer, { file, field, services }: ServerPlace) {
   const address = url !== null && URL.canParse(url) ? new URL(url) : null;
   const why = "write http:, the name of a service of the compose file, and its port, as in http://shop:8000/mcp";
   if (address?.protocol !== "http:" || address.username !== "" || address.search !== "")
