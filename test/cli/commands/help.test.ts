@@ -13,7 +13,6 @@ const verbs = [
   "run",
   "service",
   "node",
-  "postgres",
   "status",
   "results",
   "doctor",

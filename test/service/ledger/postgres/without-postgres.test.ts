@@ -15,6 +15,8 @@ import { need } from "../../../needs.ts";
 import { quietPort } from "../../../quiet-port.ts";
 
 const password = "of-this-test";
+/** `initdb` writes its files to the disk, beside other tests. */
+const patienceMs = 120_000;
 
 /** The lines of the block with `initdb`; the last one runs the server. */
 function commands(): string[] {
@@ -62,7 +64,7 @@ test("the commands for a machine without a Postgres make a database for the ledg
   for (const these of [lines, lines.slice(-1)]) {
     const server = start(these, folder, port);
     t.after(() => stop(server));
-    await until(() => isRefused(url("wrong")));
+    await until(() => isRefused(url("wrong")), { ms: patienceMs });
     const ledger = await PostgresLedger.open(url(password), "service");
     await ledger[Symbol.asyncDispose]();
     await stop(server);
