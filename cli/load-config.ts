@@ -5,9 +5,9 @@ import { parse as parseYaml } from "yaml";
 import type { z } from "zod";
 import { AlidadeError, messageOf } from "../base/errors.ts";
 import { fromFolder, isFile } from "../base/host/plug-ins.ts";
-import { complaintOf } from "../base/schema/complaint.ts";
+import { complaintOf } from "../base/schema/complaints/complaint.ts";
+import { didYouMean } from "../base/schema/complaints/nearest-word.ts";
 import { isSetId } from "../base/schema/ids.ts";
-import { didYouMean } from "../base/schema/nearest-word.ts";
 import { harnessNamed } from "../harnesses/index.ts";
 import { Config, configSchema } from "./config.ts";
 

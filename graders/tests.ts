@@ -24,7 +24,7 @@ import type { GradeContext, Grader } from "./grader.ts";
 import { hiddenTests } from "./hidden-tests.ts";
 import { canRunApart, parserOf, parsers } from "./parsers/registry.ts";
 import type { Report, ReportParser } from "./parsers/report-parser.ts";
-import { steeringFiles } from "./parsers/steering-files.ts";
+import { steeringFiles } from "./parsers/steering/steering-files.ts";
 import { placeToGrade, tierIn, tierWhere } from "./shared/place-to-grade.ts";
 import { addedPaths, placeWork, removePaths, workEvidence } from "./work/work.ts";
 

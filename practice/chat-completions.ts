@@ -4,13 +4,13 @@ import { randomBytes } from "node:crypto";
 import type { PracticeExchange } from "./exchange.ts";
 import { score } from "./generation.ts";
 import { askedForm } from "./grammar/asked-form.ts";
-import type { PracticeModel } from "./practice-model.ts";
+import type { PracticeModel } from "./model/practice-model.ts";
 import { ChatRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
 import { renderChat } from "./template.ts";
 import { toPromptLogprobs } from "./text-completions.ts";
+import { encode } from "./tokenizer/vocabulary.ts";
 import { type Counted, readTurn, type TokenPiece, toLogprob, toUsage } from "./turn.ts";
 import { type TurnDelta, TurnParser } from "./turn-parser.ts";
-import { encode } from "./vocabulary.ts";
 
 export async function chatCompletions(model: PracticeModel, exchange: PracticeExchange): Promise<void> {
   const request = parseBody(ChatRequest, exchange.body);

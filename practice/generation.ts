@@ -5,12 +5,12 @@
 import { ChoiceGrammar } from "./grammar/choice-grammar.ts";
 import type { TextForm } from "./grammar/form.ts";
 import { FormGrammar } from "./grammar/form-grammar.ts";
-import { blockSize, type KeyValues } from "./key-values.ts";
+import { blockSize, type KeyValues } from "./model/key-values.ts";
+import { SeededRandom } from "./model/random.ts";
+import { type LogprobsMode, logSoftmax, type Sampled, type SamplingParameters, TokenSampler, topIds } from "./model/sampler.ts";
+import { Transformer } from "./model/transformer.ts";
 import { PrefixCache } from "./prefix-cache.ts";
-import { SeededRandom } from "./random.ts";
-import { type LogprobsMode, logSoftmax, type Sampled, type SamplingParameters, TokenSampler, topIds } from "./sampler.ts";
-import { Transformer } from "./transformer.ts";
-import { endOfTurn, logitBias, vocabularySize } from "./vocabulary.ts";
+import { endOfTurn, logitBias, vocabularySize } from "./tokenizer/vocabulary.ts";
 
 /** 4096 blocks of 32 positions are 131 072 tokens and 64 MiB: a dozen sessions of a real harness that share their start. */
 const cachedBlocks = 4096;

@@ -2,7 +2,7 @@
  * Finds the blocks that an earlier request with the same first tokens left behind. A block is known by the block before
  * it and its own tokens, so a hit means that every token so far is the same, and its numbers are the same too.
  */
-import type { KeyValueBlock } from "./key-values.ts";
+import type { KeyValueBlock } from "./model/key-values.ts";
 
 export class PrefixCache {
   readonly #blocks = new Map<string, KeyValueBlock>();

@@ -4,9 +4,9 @@
  */
 import { z } from "zod";
 import { readJson } from "../base/schema/read-json.ts";
-import type { SamplingParameters } from "./sampler.ts";
+import type { SamplingParameters } from "./model/sampler.ts";
 import { ChatMessage, ChatTool } from "./template.ts";
-import { vocabularySize } from "./vocabulary.ts";
+import { vocabularySize } from "./tokenizer/vocabulary.ts";
 import { WireError } from "./wire-error.ts";
 
 /** vLLM's default for --max-logprobs. */

@@ -10,11 +10,11 @@ import type { AddressInfo } from "node:net";
 import { parseArgs } from "node:util";
 import { chatCompletions } from "./chat-completions.ts";
 import { PracticeExchange } from "./exchange.ts";
-import { PracticeModel } from "./practice-model.ts";
+import { PracticeModel } from "./model/practice-model.ts";
 import { DetokenizeRequest, knownId, parseBody, TokenizeRequest } from "./requests.ts";
 import { renderChat } from "./template.ts";
 import { textCompletions } from "./text-completions.ts";
-import { decodeBytes, encode, printableToken } from "./vocabulary.ts";
+import { decodeBytes, encode, printableToken } from "./tokenizer/vocabulary.ts";
 import { WireError } from "./wire-error.ts";
 
 /** Not a version of vLLM, and it does not claim to be one. */

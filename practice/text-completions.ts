@@ -3,10 +3,10 @@
 import type { PracticeExchange } from "./exchange.ts";
 import { type ScoredToken, score } from "./generation.ts";
 import { askedForm } from "./grammar/asked-form.ts";
-import type { PracticeModel } from "./practice-model.ts";
+import type { PracticeModel } from "./model/practice-model.ts";
 import { CompletionRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
+import { encode, textOfToken } from "./tokenizer/vocabulary.ts";
 import { type Counted, readTurn, type TokenPiece, toUsage } from "./turn.ts";
-import { encode, textOfToken } from "./vocabulary.ts";
 import { WireError } from "./wire-error.ts";
 
 /** vLLM's, and OpenAI's, for this route. */

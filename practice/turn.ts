@@ -1,8 +1,8 @@
 /** From tokens to text: decoding, stop strings, and where a turn ends. What streams and what does not share it. */
 import { generate, type PracticePolicy, type PracticeRequest } from "./generation.ts";
-import type { Sampled } from "./sampler.ts";
+import type { Sampled } from "./model/sampler.ts";
 import { StopStrings } from "./stop-strings.ts";
-import { TextStream, textOfToken } from "./vocabulary.ts";
+import { TextStream, textOfToken } from "./tokenizer/vocabulary.ts";
 
 export type PracticeFinish = "stop" | "length";
 

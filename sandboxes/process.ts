@@ -6,7 +6,7 @@ import { lstat, mkdir, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import { AlidadeError, asAlidadeError } from "../base/errors.ts";
-import { removeSandboxFolder } from "../base/host/process-folder.ts";
+import { removeSandboxFolder } from "../base/host/processes/process-folder.ts";
 import { freeDisk, ownMemory } from "../base/host/room.ts";
 import { ownedFolder, reapTemporaryFolders, temporary } from "../base/host/temporary-folder.ts";
 import { checkEnvironments, checkSpec, leaseDeadline } from "./check-spec.ts";

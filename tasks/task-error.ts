@@ -1,7 +1,7 @@
 /** Errors in task files: they name the file and the field, and say what was found there. */
 import type { z } from "zod";
 import { AlidadeError } from "../base/errors.ts";
-import { type Complaint, complaintAbout } from "../base/schema/complaint.ts";
+import { type Complaint, complaintAbout } from "../base/schema/complaints/complaint.ts";
 import { whyNoTree } from "./why-no-tree.ts";
 
 export function taskError(file: string, field: string, message: string): AlidadeError {

@@ -1,6 +1,6 @@
 /** One task of a set by its name, and what is said where there is none of that name. */
 import { AlidadeError } from "../base/errors.ts";
-import { nearestWords } from "../base/schema/nearest-word.ts";
+import { nearestWords } from "../base/schema/complaints/nearest-word.ts";
 
 /** More names than these are no help. */
 const mostNamed = 5;

@@ -30,7 +30,7 @@ const packNeeds = (["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "op
 /** `test/needs.ts` knows all that tests need, a Postgres too. */
 const anything = [
   "service/ledger/database-row.ts",
-  "service/ledger/postgres/pg-library.ts",
+  "service/ledger/postgres/connection/pg-library.ts",
   "package.json",
   "package-lock.json",
   ".node-version",

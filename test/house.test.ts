@@ -167,7 +167,7 @@ const bareStreams: [what: RegExp, instead: string, allowed: string[]][] = [
     /\.pipe\((?!\s*(?:z\.|[A-Z]))/,
     "pipeline of node:stream/promises",
     // Runs inside the sandbox and listens itself; hands a child's own output to the terminal.
-    ["sandboxes/door/join-connections.ts", "cli/commands/record.ts"],
+    ["sandboxes/door/join-connections.ts", "cli/commands/proxy/record.ts"],
   ],
   [
     /\.on\("data"/,
@@ -210,7 +210,7 @@ test("a file is named after its idea, in kebab-case", () => {
 });
 
 /** Folders of plug-ins: each file is one, and the registry lists them. */
-const shelves = ["exporters", "graders/probes"];
+const shelves = ["exporters"];
 
 test("a folder of sources holds few enough files to be read at a glance: more want rooms", () => {
   const flat = new Map<string, number>();

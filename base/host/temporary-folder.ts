@@ -9,7 +9,7 @@ import { z } from "zod";
 import { readJson } from "../schema/read-json.ts";
 import { draftsOfCache } from "./cache-folder.ts";
 import { hostId } from "./owner.ts";
-import { removeSandboxFolder } from "./process-folder.ts";
+import { removeSandboxFolder } from "./processes/process-folder.ts";
 import { type Belongings, type Reaped, type ReapOptions, reasonToRemove, removeInto } from "./reap.ts";
 
 /** What a name begins with says what the folder is for. */

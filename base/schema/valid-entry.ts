@@ -6,7 +6,7 @@
  * 50 µs: writing a prompt of 28 000 ids takes 30 times as long as its check, and 500 messages 4 times as long.
  */
 import { AlidadeError } from "../errors.ts";
-import { complaintOf } from "./complaint.ts";
+import { complaintOf } from "./complaints/complaint.ts";
 import { LogEntry } from "./session-log.ts";
 
 /** Entries that say what a request says: where one is invalid, the request is at fault. */

@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { SeededRandom } from "../../practice/random.ts";
+import { SeededRandom } from "../../practice/model/random.ts";
 import { markdownTable, numbersOf, surroundings } from "../measure.ts";
 import { auditKills } from "./kills/audit-kills.ts";
 import { KillCluster, type Victim, victims } from "./kills/kill-cluster.ts";

@@ -19,7 +19,7 @@ import { pickBackend } from "../../sandboxes/index.ts";
 import type { HashedTask } from "../../tasks/index.ts";
 import { chosenTasks, hashedTasks, loadTaskSets } from "../../tasks/index.ts";
 import { visibleText } from "../../view/text/index.ts";
-import { checkReport, notesOn, whyNot } from "./check/check-report.ts";
+import { checkReport, notesOn, whyNot } from "./check-report.ts";
 import { print, say, toNumber } from "./command-line.ts";
 import { commandConfig } from "./flags/command-config.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
@@ -42,8 +42,8 @@ import {
   taskEnvOption,
   verifierNetworkOption,
 } from "./flags/task-grants.ts";
-import { type OpenedJudge, openJudge } from "./open-judge.ts";
 import { earlierRuns } from "./overview/earlier-runs.ts";
+import { type OpenedJudge, openJudge } from "./proxy/open-judge.ts";
 import { terminal } from "./terminal.ts";
 
 export function check(program: Command): void {

@@ -11,12 +11,12 @@ const verbs: readonly Verb[] = [
   {
     name: "serve",
     summary: "run the proxy and print how to point at it",
-    load: async () => (await import("./serve.ts")).serve,
+    load: async () => (await import("./proxy/serve.ts")).serve,
   },
   {
     name: "record",
     summary: "run a program through the proxy and keep its trajectory",
-    load: async () => (await import("./record.ts")).record,
+    load: async () => (await import("./proxy/record.ts")).record,
   },
   {
     name: "run",
@@ -51,7 +51,7 @@ const verbs: readonly Verb[] = [
   {
     name: "doctor",
     summary: "look at an inference server before training on it",
-    load: async () => (await import("./doctor.ts")).doctor,
+    load: async () => (await import("./proxy/doctor.ts")).doctor,
   },
   {
     name: "check",
@@ -71,32 +71,32 @@ const verbs: readonly Verb[] = [
   {
     name: "stats",
     summary: "mean reward and pass@k, by task and policy step, with intervals",
-    load: async () => (await import("./stats.ts")).stats,
+    load: async () => (await import("./records/stats.ts")).stats,
   },
   {
     name: "show",
     summary: "print one session: turns, tool calls, tokens, mask, reward, branches",
-    load: async () => (await import("./show.ts")).show,
+    load: async () => (await import("./records/show.ts")).show,
   },
   {
     name: "diff",
     summary: "align two sessions token by token and show where they part",
-    load: async () => (await import("./diff.ts")).diff,
+    load: async () => (await import("./records/diff.ts")).diff,
   },
   {
     name: "fidelity",
     summary: "why contexts part in a run, what it costs, and what to do about it",
-    load: async () => (await import("./fidelity.ts")).fidelity,
+    load: async () => (await import("./records/fidelity.ts")).fidelity,
   },
   {
     name: "audit",
     summary: "score a run's samples again and compare",
-    load: async () => (await import("./audit.ts")).audit,
+    load: async () => (await import("./records/audit.ts")).audit,
   },
   {
     name: "export",
     summary: "write a run's trajectories in a trainer's format",
-    load: async () => (await import("./export.ts")).exportCommand,
+    load: async () => (await import("./records/export.ts")).exportCommand,
   },
   {
     name: "tasks",

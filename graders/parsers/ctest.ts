@@ -1,7 +1,7 @@
 /** The log of ctest, with or without the output of the tests. */
 import { logParser } from "./log-parser.ts";
 import type { TestOutcome } from "./report-parser.ts";
-import { ctestSteering } from "./steering-files.ts";
+import { ctestSteering } from "./steering/steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
 export const ctest = logParser({ name: "ctest", title: "the log of ctest", steeredBy: ctestSteering, read });

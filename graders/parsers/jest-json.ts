@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { readJson } from "../../base/schema/read-json.ts";
 import { fullName, type ReportParser, type TestOutcome } from "./report-parser.ts";
-import { jsSteering } from "./steering-files.ts";
+import { jsSteering } from "./steering/steering-files.ts";
 import { TestList } from "./test-list.ts";
 
 export const jestJson: ReportParser = {

@@ -1,7 +1,7 @@
 /** The log of `jest --verbose`. A test is known by suites and title, and by its title alone. */
 import { logParser, normalName } from "./log-parser.ts";
 import { fullName, type TestOutcome } from "./report-parser.ts";
-import { jsSteering } from "./steering-files.ts";
+import { jsSteering } from "./steering/steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
 export const jest = logParser({ name: "jest", title: "the log of jest --verbose", steeredBy: jsSteering, read });

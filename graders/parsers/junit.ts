@@ -5,9 +5,10 @@
  * `saxes` reads all of XML, but it is two packages for fifty lines here, and bounds nothing: 3 MB of open elements take it a
  * second and 250 MB. It also refuses control characters, which test runners print into a report's output.
  */
-import { pythonModules } from "./python-modules.ts";
+
 import { addOutcome, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
-import { jsSteering, pythonSteering } from "./steering-files.ts";
+import { pythonModules } from "./steering/python-modules.ts";
+import { jsSteering, pythonSteering } from "./steering/steering-files.ts";
 
 export const junit: ReportParser = {
   name: "junit",

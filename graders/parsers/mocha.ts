@@ -4,7 +4,7 @@
  */
 import { logParser, normalName } from "./log-parser.ts";
 import { fullName } from "./report-parser.ts";
-import { jsSteering } from "./steering-files.ts";
+import { jsSteering } from "./steering/steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
 export const mocha = logParser({ name: "mocha", title: "the log of mocha's spec reporter", steeredBy: jsSteering, read });

@@ -3,9 +3,9 @@
  * pytest says. A folded `SKIPPED [2] file:line` names no test.
  */
 import { logParser, normalName } from "./log-parser.ts";
-import { pythonModules } from "./python-modules.ts";
 import type { TestOutcome } from "./report-parser.ts";
-import { pythonSteering } from "./steering-files.ts";
+import { pythonModules } from "./steering/python-modules.ts";
+import { pythonSteering } from "./steering/steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
 export const pytest = logParser({

@@ -3,7 +3,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { readJson } from "../../base/schema/read-json.ts";
 import { addOutcome, type Report, type ReportParser, type TestOutcome } from "./report-parser.ts";
-import { jsSteering } from "./steering-files.ts";
+import { jsSteering } from "./steering/steering-files.ts";
 
 export const tape: ReportParser = {
   name: "tape",

@@ -3,9 +3,9 @@
  * and later put behind the class is left out. A test with a docstring is also known by its first line.
  */
 import { logParser } from "./log-parser.ts";
-import { pythonModules } from "./python-modules.ts";
 import type { TestOutcome } from "./report-parser.ts";
-import { pythonSteering } from "./steering-files.ts";
+import { pythonModules } from "./steering/python-modules.ts";
+import { pythonSteering } from "./steering/steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
 export const unittest = logParser({

@@ -1,7 +1,7 @@
 /** The log of vitest's verbose reporter. A name is `file > suite > test`, as vitest writes it. */
 import { logParser, normalName } from "./log-parser.ts";
 import type { TestOutcome } from "./report-parser.ts";
-import { jsSteering } from "./steering-files.ts";
+import { jsSteering } from "./steering/steering-files.ts";
 import type { TestList } from "./test-list.ts";
 
 export const vitest = logParser({ name: "vitest", title: "vitest's log, run with --reporter=verbose", steeredBy: jsSteering, read });

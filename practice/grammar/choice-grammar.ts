@@ -2,7 +2,7 @@
  * vLLM's `structured_outputs: {choice: [...]}`: the text must become one of the choices, in whatever pieces the model
  * samples it. Only ordinary tokens spell a choice; tags are spelled out too, as xgrammar does it.
  */
-import { bytesOf, endOfTurn, firstAddedId, vocabularySize } from "../vocabulary.ts";
+import { bytesOf, endOfTurn, firstAddedId, vocabularySize } from "../tokenizer/vocabulary.ts";
 
 /** A byte a character, so that pieces compare as strings. */
 const spellings = Array.from({ length: firstAddedId }, (_, id) => Buffer.from(bytesOf(id)).toString("latin1"));

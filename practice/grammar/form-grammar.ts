@@ -1,6 +1,6 @@
 /** Holds a generation to a form: one byte after the other, in whatever pieces the model samples it. */
 
-import { bytesOf, endOfTurn, isHidden, vocabularySize } from "../vocabulary.ts";
+import { bytesOf, endOfTurn, isHidden, vocabularySize } from "../tokenizer/vocabulary.ts";
 import { FormStates, type TextForm } from "./form.ts";
 
 export class FormGrammar {

@@ -6,7 +6,7 @@
  */
 
 import { AlidadeError } from "../../base/errors.ts";
-import { didYouMean } from "../../base/schema/nearest-word.ts";
+import { didYouMean } from "../../base/schema/complaints/nearest-word.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import type { Headers } from "../dialects/index.ts";
 

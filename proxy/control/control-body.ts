@@ -3,7 +3,7 @@ import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
-import { complaintOf } from "../../base/schema/complaint.ts";
+import { complaintOf } from "../../base/schema/complaints/complaint.ts";
 import { withJoined } from "../../base/wire/joined.ts";
 import { parseJson } from "../../base/wire/json.ts";
 import { RequestBytes } from "../http/request-bytes.ts";

@@ -1,7 +1,7 @@
 /** A body of NDJSON, checked line by line as it comes: its text is never in memory whole. */
 import type { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
-import { complaintOf } from "../../base/schema/complaint.ts";
+import { complaintOf } from "../../base/schema/complaints/complaint.ts";
 import { parseJson } from "../../base/wire/json.ts";
 
 const newline = 10;

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
-import { complaintOf } from "../../base/schema/complaint.ts";
+import { complaintOf } from "../../base/schema/complaints/complaint.ts";
 import { RequestBytes } from "../http/request-bytes.ts";
 import { body, bodyMs, type ControlEnv, mostBodyBytes } from "./control-body.ts";
 import { readLines } from "./read-lines.ts";

@@ -2,10 +2,10 @@
 
 import { AlidadeError } from "../../base/errors.ts";
 import { SharedWork } from "../../base/host/shared-work.ts";
+import { toMatch } from "../../base/schema/complaints/to-match.ts";
 import { newId } from "../../base/schema/ids.ts";
 import type { Policy } from "../../base/schema/policy.ts";
 import type { Purpose } from "../../base/schema/session-spec.ts";
-import { toMatch } from "../../base/schema/to-match.ts";
 import type { Engine, EngineFacts } from "../../engines/index.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import { checkPolicy, type NamedWeights } from "./engine-word.ts";

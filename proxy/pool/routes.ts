@@ -1,8 +1,8 @@
 /** Rules that choose the engines of a call; the first rule that fits decides. */
 import { z } from "zod";
+import { toMatch } from "../../base/schema/complaints/to-match.ts";
 import { Policy } from "../../base/schema/policy.ts";
 import { RequestClass } from "../../base/schema/session-spec.ts";
-import { toMatch } from "../../base/schema/to-match.ts";
 
 const Names = z.union([z.string(), z.array(z.string()).min(1)]);
 

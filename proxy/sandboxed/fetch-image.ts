@@ -8,7 +8,7 @@ import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIPv6 } from "node:net";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
-import { toMatch } from "../../base/schema/to-match.ts";
+import { toMatch } from "../../base/schema/complaints/to-match.ts";
 import { checkedAddresses, type Network } from "../../base/wire/network.ts";
 import { isPublicAddress } from "../../base/wire/public-address.ts";
 import { imageOutside } from "./sandboxed-request.ts";

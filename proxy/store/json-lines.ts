@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
-import { complaintOf } from "../../base/schema/complaint.ts";
+import { complaintOf } from "../../base/schema/complaints/complaint.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 
 /** Large enough that a file of a gigabyte is a thousand reads. */

@@ -6,7 +6,7 @@ import { leaseDeadline } from "../check-spec.ts";
 import { doorInside } from "../door/door-kind.ts";
 import { keeperFile } from "../door/door-pack.ts";
 import type { ExecOptions, SandboxSpec } from "../sandbox.ts";
-import { maskedPaths, readOnlyPaths } from "./masked-paths.ts";
+import { maskedPaths, readOnlyPaths } from "./confined/masked-paths.ts";
 
 export const labels = {
   run: "alidade.run",

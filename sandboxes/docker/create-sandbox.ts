@@ -20,14 +20,14 @@ import { etcWithNames, namesInSandbox, namesOf } from "../services/etc-with-name
 import { type NamespaceSource, namespaceName, openNamespace } from "../services/open-namespace.ts";
 import type { ServicePlace } from "../services/service-container.ts";
 import { startServices } from "../services/start-services.ts";
+import { startEntrypoint, startsNothing } from "./confined/entrypoint.ts";
+import { assertOwnHosts, ownEtcNames, putOwnEtc } from "./confined/own-etc.ts";
+import { profileFor } from "./confined/profile-for.ts";
 import { commandEnv, containerOptions, etcFiles, labels, type MemoryPlace, memoryPlaces, userId } from "./container.ts";
 import { DockerSandbox } from "./docker-sandbox.ts";
 import { engineTraits } from "./engine-traits.ts";
-import { startEntrypoint, startsNothing } from "./entrypoint.ts";
 import { closeRoot } from "./layer/capped-layer.ts";
 import { overlayMounts } from "./layer/overlay-mounts.ts";
-import { assertOwnHosts, ownEtcNames, putOwnEtc } from "./own-etc.ts";
-import { profileFor } from "./profile-for.ts";
 import { removeContainer, removeVolumes } from "./remove.ts";
 import { makeFolder, type StartedContainer, startContainer } from "./start-container.ts";
 

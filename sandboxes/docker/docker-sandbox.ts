@@ -16,6 +16,7 @@ import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbo
 import { commandStream } from "../services/command-stream.ts";
 import type { RunningServices } from "../services/service-container.ts";
 import { pauseContainer } from "./client.ts";
+import { isUntouched, ownEtcNames, withoutUserFiles } from "./confined/own-etc.ts";
 import { commandEnv, commandUserId, engineOwn, guardId, labels, type MemoryPlace, userId } from "./container.ts";
 import { containerConnector, openContainerDoor } from "./container-door.ts";
 import { type FileBounds, getFiles, putFiles } from "./container-files.ts";
@@ -24,7 +25,6 @@ import { killAll, killTree, type RunOwn, treeVariable } from "./end-processes.ts
 import { engineTraits } from "./engine-traits.ts";
 import { type Command, runCommand } from "./exec.ts";
 import { containerLayer, type LayerQuery, putLayer } from "./layer/container-layer.ts";
-import { isUntouched, ownEtcNames, withoutUserFiles } from "./own-etc.ts";
 import { removeContainer, removeVolumes } from "./remove.ts";
 
 /** A command of ours inside (kill, cat) that takes longer has a container that no longer answers. */

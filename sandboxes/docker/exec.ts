@@ -14,7 +14,7 @@ import { setImmediate as ioRead, setTimeout as sleep } from "node:timers/promise
 import type Docker from "dockerode";
 import { AlidadeError, asAlidadeError, messageOf } from "../../base/errors.ts";
 import { BoundedOutput } from "../../base/host/bounded-output.ts";
-import { type CommandLimits, commandEnd } from "../../base/host/command-end.ts";
+import { type CommandLimits, commandEnd } from "../../base/host/processes/command-end.ts";
 import { withinTime } from "../../base/host/within-time.ts";
 import type { ExecResult } from "../sandbox.ts";
 import { demultiplex } from "./attached-stream.ts";

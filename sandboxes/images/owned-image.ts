@@ -7,9 +7,9 @@ import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { SharedWork } from "../../base/host/shared-work.ts";
 import { engineWork, isNotFound, perEngine } from "../docker/client.ts";
+import { profileFor } from "../docker/confined/profile-for.ts";
 import { securityOptions, ulimits } from "../docker/container.ts";
 import { pathStat } from "../docker/path-stat.ts";
-import { profileFor } from "../docker/profile-for.ts";
 import { hasImage } from "./has-image.ts";
 import { unstarted } from "./unstarted.ts";
 

@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
-import { complaintOf } from "../../base/schema/complaint.ts";
+import { complaintOf } from "../../base/schema/complaints/complaint.ts";
 import { AbsolutePath } from "../../base/schema/environment/absolute-path.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { fromJsonText, oneCommit, quoted, shell, sweBench } from "../../tasks/swe/index.ts";

@@ -1,9 +1,9 @@
 /** Which tasks of a set, and in which order: the same on every machine and in whatever order they were loaded. */
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
+import { toMatch } from "../../base/schema/complaints/to-match.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { toMatch } from "../../base/schema/to-match.ts";
 import { type PassCounts, PassRange, takeByPassRate, toldChoice } from "./pass-rate.ts";
 
 /** A name, = and a value in which * stands for any characters. */

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Limits } from "../../base/schema/task.ts";
-import { maskedPaths } from "../../sandboxes/docker/masked-paths.ts";
+import { maskedPaths } from "../../sandboxes/docker/confined/masked-paths.ts";
 import { docker } from "../../sandboxes/docker.ts";
 import type { Sandbox, SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { need } from "../needs.ts";

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { AlidadeError } from "../../base/errors.ts";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Environment, Limits } from "../../base/schema/task.ts";
-import { startsNothing } from "../../sandboxes/docker/entrypoint.ts";
+import { startsNothing } from "../../sandboxes/docker/confined/entrypoint.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import type { SandboxSpec } from "../../sandboxes/sandbox.ts";

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type GeneratedToken, generate, newPolicy, type PracticePolicy, score } from "../../practice/generation.ts";
 import { ChoiceGrammar } from "../../practice/grammar/choice-grammar.ts";
-import { logSoftmax } from "../../practice/sampler.ts";
-import { shape } from "../../practice/transformer.ts";
-import { decodeBytes, encode, endOfTurn, vocabularySize } from "../../practice/vocabulary.ts";
+import { logSoftmax } from "../../practice/model/sampler.ts";
+import { shape } from "../../practice/model/transformer.ts";
+import { decodeBytes, encode, endOfTurn, vocabularySize } from "../../practice/tokenizer/vocabulary.ts";
 
 const plain = {
   temperature: 1,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SeededRandom } from "../../practice/random.ts";
-import { type LogprobsMode, type SamplingParameters, TokenSampler } from "../../practice/sampler.ts";
+import { SeededRandom } from "../../practice/model/random.ts";
+import { type LogprobsMode, type SamplingParameters, TokenSampler } from "../../practice/model/sampler.ts";
 
 const logits = Float64Array.from([2, 1, 0, -1, 3]);
 const none: SamplingParameters = {

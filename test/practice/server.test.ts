@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI from "openai";
 import { z } from "zod";
 import { engineNamed } from "../../engines/registry.ts";
-import { PracticeModel } from "../../practice/practice-model.ts";
+import { PracticeModel } from "../../practice/model/practice-model.ts";
 import { createPracticeServer } from "../../practice/server.ts";
 import { decodeSse } from "../fakes/engines/decode-sse.ts";
 

@@ -10,7 +10,7 @@ import { zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
 import { FormStates } from "../../practice/grammar/form.ts";
 import { schemaForm } from "../../practice/grammar/schema-form.ts";
-import { PracticeModel } from "../../practice/practice-model.ts";
+import { PracticeModel } from "../../practice/model/practice-model.ts";
 import { createPracticeServer } from "../../practice/server.ts";
 
 let server: Server;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { merges } from "../../practice/merges.ts";
-import { trainMerges } from "../../practice/train-merges.ts";
+import { merges } from "../../practice/tokenizer/merges.ts";
+import { trainMerges } from "../../practice/tokenizer/train-merges.ts";
 import {
   bytesOf,
   decodeBytes,
@@ -14,7 +14,7 @@ import {
   TextStream,
   textOfToken,
   vocabularySize,
-} from "../../practice/vocabulary.ts";
+} from "../../practice/tokenizer/vocabulary.ts";
 
 test("any bytes survive encoding and decoding", () => {
   fc.assert(

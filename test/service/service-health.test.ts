@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ServiceControl } from "../../service/fences/service-control.ts";
 import { PostgresLedger } from "../../service/ledger/index.ts";
-import { loadPg } from "../../service/ledger/postgres/pg-library.ts";
+import { loadPg } from "../../service/ledger/postgres/connection/pg-library.ts";
 import { serviceHealth } from "../../service/service-health.ts";
 import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
 import { until } from "../fakes/machine/until.ts";

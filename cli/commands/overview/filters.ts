@@ -1,6 +1,6 @@
 /** Which rollouts and sessions are meant: by task, reward, end and labels. */
 import { type Command, InvalidArgumentError } from "commander";
-import { toMatch } from "../../../base/schema/to-match.ts";
+import { toMatch } from "../../../base/schema/complaints/to-match.ts";
 import type { Entry } from "../../../view/index.ts";
 import { visibleText } from "../../../view/text/index.ts";
 

@@ -2,7 +2,7 @@
 
 import { AlidadeError } from "../../../base/errors.ts";
 import { isFile } from "../../../base/host/plug-ins.ts";
-import { complaintOf } from "../../../base/schema/complaint.ts";
+import { complaintOf } from "../../../base/schema/complaints/complaint.ts";
 import { SetSpec } from "../../../service/ledger/index.ts";
 import type { Config } from "../../config.ts";
 

@@ -14,10 +14,10 @@ import { WarmPool } from "../../../sandboxes/index.ts";
 import type { PolicyName } from "../../../service/ledger/index.ts";
 import { type NodeSetup, newestName, OldRecords } from "../../../service/nodes/index.ts";
 import { type Config, sessionOptionsOf } from "../../config.ts";
-import { openEngines } from "../open-engine.ts";
+import { openEngines } from "../proxy/open-engine.ts";
+import { startProxy } from "../proxy/start-proxy.ts";
 import { harnessOf } from "../run/harness-of.ts";
 import { setupOf } from "../run/setup-of.ts";
-import { startProxy } from "../start-proxy.ts";
 import type { StopSignals } from "../terminal.ts";
 import type { Watching } from "../watch/open-watching.ts";
 

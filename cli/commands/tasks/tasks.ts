@@ -8,10 +8,10 @@ import { type HashedTask, loadTasks, selectTasks, type TaskSet, taskSetOf } from
 import { factsOf, promptFormats } from "../../../tasks/prompts/index.ts";
 import { table, visibleText } from "../../../view/text/index.ts";
 import { print, say } from "../command-line.ts";
-import { openOutput } from "../export-output.ts";
 import { graderOption, loadPlugIns, taskFormatOption } from "../flags/plug-in-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
 import { earlierRuns } from "../overview/earlier-runs.ts";
+import { openOutput } from "../records/export-output.ts";
 import { terminal } from "../terminal.ts";
 import { fromGit } from "./from-git.ts";
 import { fromVersions } from "./from-versions.ts";

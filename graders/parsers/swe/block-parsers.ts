@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { readJson } from "../../../base/schema/read-json.ts";
 import type { ReportParser } from "../report-parser.ts";
-import { pythonSteering } from "../steering-files.ts";
+import { pythonSteering } from "../steering/steering-files.ts";
 import { isWellFormed } from "./rebench-v2/xml.ts";
 import { linesOf, passedOnly, type SetRules, type Statuses, sweParser, UnreadableLog } from "./status-log.ts";
 

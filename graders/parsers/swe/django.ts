@@ -1,5 +1,5 @@
 /** Reads the log of Django's own runner as the SWE sets do: `name ... ok`, also if the test printed something before `ok`. */
-import { pythonSteering } from "../steering-files.ts";
+import { pythonSteering } from "../steering/steering-files.ts";
 import { linesOf, type Statuses, sweParser } from "./status-log.ts";
 
 export const django = sweParser({

@@ -1,5 +1,5 @@
 /** Reads pytest's log as the SWE sets do: `STATUS name` of the short summary, and in some sets `name STATUS` of -v. */
-import { pythonSteering } from "../steering-files.ts";
+import { pythonSteering } from "../steering/steering-files.ts";
 import { linesOf, type Statuses, statuses, sweParser, wordsOf } from "./status-log.ts";
 
 /** Such a line (`SKIPPED [2] file:line: why`) counts tests, and names none. */

@@ -4,9 +4,9 @@ import type { DatabaseRow } from "../database-row.ts";
 import { specOf, toAdmission } from "../from-rows.ts";
 import { placesOf } from "../group-tools.ts";
 import type { SetState } from "../ledger.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { stepOf } from "./facts.ts";
 import { joinTheLine } from "./join-the-line.ts";
-import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now } from "./tables.ts";
 

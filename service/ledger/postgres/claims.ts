@@ -17,12 +17,12 @@ import {
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nodeLost, nodesDied, setAside } from "../result-row.ts";
+import type { Look } from "./connection/looks.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { endRollouts, rolloutsToEnd, writeEnds } from "./ends/end-rollouts.ts";
 import { isToEnd } from "./ends/endings.ts";
 import { lockGroupOf } from "./ends/stop-groups.ts";
 import { joinTheLineOf } from "./join-the-line.ts";
-import type { Look } from "./looks.ts";
-import type { Transaction } from "./postgres-database.ts";
 import { now, ownXid } from "./tables.ts";
 
 /** `isNews`: others may be begun by it. `set`: of which it may have ordered others to end. */

@@ -4,8 +4,8 @@
  * would read all of it.
  */
 import type { DatabaseRow } from "../database-row.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { newestTurn } from "./join-the-line.ts";
-import type { Transaction } from "./postgres-database.ts";
 import { now, settledXid } from "./tables.ts";
 
 /** In SQL: results and whole groups, of `xid`. */

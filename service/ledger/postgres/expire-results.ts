@@ -2,8 +2,8 @@
 import type { DatabaseRow } from "../database-row.ts";
 import { type ExpiredPlaces, expiredOf, expiredUpTo, expiryOf, groupsAtOnce, type OldGroup, type Removal } from "../expiry.ts";
 import { specOf, toRemoval } from "../from-rows.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { countOn } from "./counts.ts";
-import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now, settledXid } from "./tables.ts";
 

@@ -1,7 +1,7 @@
 /** Single values by their name. */
 import { readJson } from "../../../base/schema/read-json.ts";
 import { ControlState, stepInForce } from "../control-state.ts";
-import type { Transaction } from "./postgres-database.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 
 /** The value under the name; `first` where there is none yet. */
 export async function fact(db: Transaction, name: string, first: string): Promise<string> {

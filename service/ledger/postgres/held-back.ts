@@ -4,7 +4,7 @@
  * `pg_read_all_stats`; then results are known to be held back by their own age.
  */
 import type { DatabaseRow } from "../database-row.ts";
-import type { Transaction } from "./postgres-database.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { now, settledXid } from "./tables.ts";
 
 /** Seconds after which it is said. */

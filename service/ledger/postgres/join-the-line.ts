@@ -1,5 +1,5 @@
 /** The line of sets that wait for slots. */
-import type { Transaction, Value } from "./postgres-database.ts";
+import type { Transaction, Value } from "./connection/postgres-database.ts";
 
 /** What the last claim of a set came to. `set`: in SQL. Older turns are of no use. */
 export function newestTurn(set: string): string {

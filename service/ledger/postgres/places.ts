@@ -2,7 +2,7 @@
 import { type EnginePlaces, type EngineUse, grantPlaces } from "../engine-places.ts";
 import { toNodePlaces } from "../from-rows.ts";
 import type { Lease } from "../ledger.ts";
-import type { Transaction } from "./postgres-database.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { lock } from "./tables.ts";
 
 /** Inside a transaction. One node at a time, so that none is given what another one was given just now. */

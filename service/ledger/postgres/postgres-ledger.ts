@@ -13,7 +13,6 @@ import { specOf } from "../from-rows.ts";
 import type { AttemptName, CancelOrder, Claim, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { askedGroups } from "../submission.ts";
-import { postgresAddress } from "./address.ts";
 import { noteStep } from "./admit.ts";
 import {
   beat,
@@ -32,18 +31,19 @@ import {
   reports,
   saveReport,
 } from "./claims.ts";
+import { postgresAddress } from "./connection/address.ts";
+import { Looks } from "./connection/looks.ts";
+import { Notices } from "./connection/notices.ts";
+import { withPassword } from "./connection/password-file.ts";
+import { loadPg } from "./connection/pg-library.ts";
+import { type PoolUser, PostgresDatabase } from "./connection/postgres-database.ts";
 import { countOn, setsToCount } from "./counts.ts";
 import { cutOne } from "./ends/stop-groups.ts";
 import { expireOf, removals, removed, setsThatMayExpire } from "./expire-results.ts";
 import { controlOf, saveControl } from "./facts.ts";
 import { type HoldPatience, heldBack, usualPatience } from "./held-back.ts";
 import { leaveTheLine, trimTurns } from "./join-the-line.ts";
-import { Looks } from "./looks.ts";
-import { Notices } from "./notices.ts";
-import { withPassword } from "./password-file.ts";
-import { loadPg } from "./pg-library.ts";
 import { grant } from "./places.ts";
-import { type PoolUser, PostgresDatabase } from "./postgres-database.ts";
 import { PostgresWrites } from "./postgres-writes.ts";
 import { prepare } from "./prepare.ts";
 import { forget, keep, keepTally, lookForResults, resultOf, results, tallyOf, wholeGroups } from "./results.ts";

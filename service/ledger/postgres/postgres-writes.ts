@@ -1,10 +1,10 @@
 /** What a write of the ledger sets off in other processes and in other groups: notices, groups that may begin, and ends in parts. */
 import { Changes } from "../../../base/host/changes.ts";
 import { admit, setsThatWait } from "./admit.ts";
+import type { Notice, Notices } from "./connection/notices.ts";
+import type { PostgresDatabase, Transaction } from "./connection/postgres-database.ts";
 import { type EndedPart, endSome } from "./ends/end-some.ts";
 import { endingsOf } from "./ends/endings.ts";
-import type { Notice, Notices } from "./notices.ts";
-import type { PostgresDatabase, Transaction } from "./postgres-database.ts";
 import { setsToSettle, settleSome } from "./sets.ts";
 import { tryLock } from "./tables.ts";
 

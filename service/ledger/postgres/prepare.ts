@@ -1,11 +1,11 @@
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import { type Layout, stepsToNow } from "../layout.ts";
-import type { PostgresAddress } from "./address.ts";
 import { claimFunction } from "./claim-function.ts";
+import type { PostgresAddress } from "./connection/address.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { fact } from "./facts.ts";
 import { joinFunction } from "./join-the-line.ts";
-import type { Transaction } from "./postgres-database.ts";
 import { nextXid, layout as ownLayout, tables } from "./tables.ts";
 
 /**

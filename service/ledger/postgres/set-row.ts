@@ -1,7 +1,7 @@
 /** The row of a set. */
 import type { DatabaseRow } from "../database-row.ts";
 import { refusals } from "../refusals.ts";
-import type { Transaction } from "./postgres-database.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 
 /** Throws `not_found`. */
 export async function setOf(db: Transaction, id: string): Promise<DatabaseRow> {

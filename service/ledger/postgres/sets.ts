@@ -9,13 +9,13 @@ import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { nothingMeasured } from "../result-row.ts";
 import { admissionOf, countCancelled } from "./admit.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { agesOf, countsOf, openInSql } from "./counts.ts";
 import { endRollouts } from "./ends/end-rollouts.ts";
 import { orderEnding } from "./ends/endings.ts";
 import { whole } from "./ends/whole.ts";
 import { expiredPlaces } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
-import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now, ownXid, settledXid } from "./tables.ts";
 

@@ -6,10 +6,10 @@ import type { Submitted } from "../ledger.ts";
 import type { SetSpec } from "../records.ts";
 import { refusals } from "../refusals.ts";
 import { type AskedGroup, type AskedRollout, type KnownGroups, type NumberedGroup, planSubmission } from "../submission.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { endJoinedLate } from "./ends/stop-groups.ts";
 import { expiredPlaces } from "./expire-results.ts";
 import { joinTheLine } from "./join-the-line.ts";
-import type { Transaction } from "./postgres-database.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now } from "./tables.ts";
 

@@ -2,7 +2,7 @@
 import type { Superseded } from "../expiry.ts";
 import { toSuperseded } from "../from-rows.ts";
 import type { AttemptName } from "../ledger.ts";
-import type { Transaction } from "./postgres-database.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 import { now } from "./tables.ts";
 
 /** `rollouts`: a query for the ids of rollouts and sets. */

@@ -14,7 +14,7 @@
  *   - `endings` are read behind the places to which they have come.
  */
 import type { Layout } from "../layout.ts";
-import type { Transaction } from "./postgres-database.ts";
+import type { Transaction } from "./connection/postgres-database.ts";
 
 export const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 export const ownXid = "pg_current_xact_id()::text::bigint";

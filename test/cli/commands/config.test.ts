@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { SessionOptions } from "../../../base/schema/session-spec.ts";
 import { enginesOf } from "../../../cli/commands/flags/engine-flags.ts";
-import { openEngines } from "../../../cli/commands/open-engine.ts";
+import { openEngines } from "../../../cli/commands/proxy/open-engine.ts";
 import { Config, sessionOptionsOf } from "../../../cli/config.ts";
 import { loadConfig, scalarPaths } from "../../../cli/load-config.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openEngines } from "../../../cli/commands/open-engine.ts";
+import { openEngines } from "../../../cli/commands/proxy/open-engine.ts";
 import { Config } from "../../../cli/config.ts";
 
 test("an engine that the configuration names wrongly is refused with the field's own name", async (t) => {

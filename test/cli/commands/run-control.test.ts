@@ -5,7 +5,7 @@ import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Trajectory } from "../../../base/schema/trajectory.ts";
-import { tellControl } from "../../../cli/commands/control/tell-control.ts";
+import { tellControl } from "../../../cli/commands/proxy/tell-control.ts";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { startCli } from "../../fakes/processes/cli.ts";

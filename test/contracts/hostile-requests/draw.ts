@@ -1,5 +1,5 @@
 /** Seeded draws: the same seed draws the same, so that a failure can be played again (ids and times are new each time). */
-import { SeededRandom } from "../../../practice/random.ts";
+import { SeededRandom } from "../../../practice/model/random.ts";
 
 export class Draw {
   readonly #random: SeededRandom;

@@ -11,7 +11,7 @@ import { dirname, join } from "node:path";
 import { after } from "node:test";
 import { promisify } from "node:util";
 import type { DatabaseRow } from "../../../service/ledger/database-row.ts";
-import { loadPg } from "../../../service/ledger/postgres/pg-library.ts";
+import { loadPg } from "../../../service/ledger/postgres/connection/pg-library.ts";
 import { until } from "./until.ts";
 
 /** Postgres refuses to run as root: there its user is the one of uid 65534. */

@@ -6,7 +6,7 @@ import type { Message, Part, Tool } from "../../../base/schema/message.ts";
 import { IdText } from "../../../base/tokens/id-text.ts";
 import { toChatMessages, toChatTools } from "../../../engines/chat/messages.ts";
 import { type ChatMessage, type ChatTool, renderChat } from "../../../practice/template.ts";
-import { encode as encodePractice } from "../../../practice/vocabulary.ts";
+import { encode as encodePractice } from "../../../practice/tokenizer/vocabulary.ts";
 import type { Renderer } from "../../../proxy/continuity/anchor.ts";
 import { marks, shapeOf } from "../../../proxy/continuity/shape.ts";
 import { Suffixes } from "../../../proxy/continuity/suffixes.ts";

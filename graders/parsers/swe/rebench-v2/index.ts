@@ -4,7 +4,7 @@
  * removed from names, in the log and in the lists.
  */
 import type { ReportParser } from "../../report-parser.ts";
-import { pythonSteering } from "../../steering-files.ts";
+import { pythonSteering } from "../../steering/steering-files.ts";
 import { doctest, karma, phpunit } from "../block-parsers.ts";
 import { readDjango } from "../django.ts";
 import { readAs } from "../line-parsers.ts";

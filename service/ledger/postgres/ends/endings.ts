@@ -4,7 +4,7 @@
  * holds results back and no service waits. The order stays until all are over: what a process leaves that dies is ended by another.
  */
 import type { EndOrder } from "../../end-order.ts";
-import type { Transaction } from "../postgres-database.ts";
+import type { Transaction } from "../connection/postgres-database.ts";
 
 export async function orderEnding(db: Transaction, { set, key, isRest, reason }: EndOrder): Promise<void> {
   const ofWholeSet = "UPDATE endings SET upto = nextval('places') WHERE set_id = $1 AND group_key IS NULL";

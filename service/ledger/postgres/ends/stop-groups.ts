@@ -1,7 +1,7 @@
 /** Groups that end before all their rollouts are over. Each function runs inside a transaction. */
 import { cutByClock, joinedLate } from "../../group-tools.ts";
+import type { Transaction } from "../connection/postgres-database.ts";
 import { controlOf } from "../facts.ts";
-import type { Transaction } from "../postgres-database.ts";
 import { lock, now } from "../tables.ts";
 import { stopGroup } from "./end-rollouts.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { GroupPart, PostgresLedger, SetSpec } from "../../../../service/ledger/index.ts";
-import { loadPg } from "../../../../service/ledger/postgres/pg-library.ts";
+import { loadPg } from "../../../../service/ledger/postgres/connection/pg-library.ts";
 import { PostgresPlace, postgresFor } from "../../../fakes/machine/postgres.ts";
 import { until } from "../../../fakes/machine/until.ts";
 import { attemptResult } from "../../../fakes/records/attempt-result.ts";

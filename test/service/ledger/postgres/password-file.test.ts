@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { withPassword } from "../../../../service/ledger/postgres/password-file.ts";
+import { withPassword } from "../../../../service/ledger/postgres/connection/password-file.ts";
 import { scratchFolder } from "../../../fakes/machine/scratch-folder.ts";
 
 const scratch = scratchFolder("password-file");

@@ -10,8 +10,8 @@ import {
   type ResultRow,
   SetSpec,
 } from "../../../../service/ledger/index.ts";
-import { postgresAddress } from "../../../../service/ledger/postgres/address.ts";
-import { loadPg } from "../../../../service/ledger/postgres/pg-library.ts";
+import { postgresAddress } from "../../../../service/ledger/postgres/connection/address.ts";
+import { loadPg } from "../../../../service/ledger/postgres/connection/pg-library.ts";
 import { PostgresPlace, postgresFor } from "../../../fakes/machine/postgres.ts";
 import { until } from "../../../fakes/machine/until.ts";
 import { attemptResult } from "../../../fakes/records/attempt-result.ts";
