@@ -5,10 +5,10 @@ import type { Duplex } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
-import { plainToolName } from "../../base/schema/environment/tool-servers.ts";
 import type { Harness } from "../../harnesses/harness.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { toolNameIn } from "../fakes/tools/tool-name.ts";
 import { picture, placeOf, type Seen, sdkService, shopServer } from "../fakes/tools/tool-services.ts";
 import { toolsAt } from "../fakes/tools/tools-at.ts";
 import { installedPack } from "./installed-pack.ts";
@@ -39,7 +39,7 @@ for (const harness of harnesses.filter(({ tools }) => tools))
     assert.equal(run.requests.length, steps.length + 1);
     const [first] = run.requests;
     for (const server of servers)
-      for (const tool of toolNames) assert.ok(nameOf(first, server, tool), `${server} ${tool} in the first request`);
+      for (const tool of toolNames) assert.ok(toolNameIn(first, server, tool), `${server} ${tool} in the first request`);
     const { tool_runs, fidelity } = run.trajectory;
     assert.deepEqual(
       tool_runs?.map(({ server, tool, outcome, unasked }) => [server, tool, outcome, unasked]),
@@ -121,12 +121,6 @@ function replyTo(request: WireRequest, index: number): ScriptedReply {
   const step = steps[index];
   if (step === undefined) return { text: "All orders were looked at." };
   const [server, tool, args] = step;
-  const name = nameOf(request, server, tool) ?? nameOf(request, server, "find_order")?.replace("find_order", tool) ?? tool;
+  const name = toolNameIn(request, server, tool) ?? toolNameIn(request, server, "find_order")?.replace("find_order", tool) ?? tool;
   return { tool_calls: [{ id: `c${index}`, name, arguments: JSON.stringify(args) }] };
-}
-
-/** As the harness calls it. */
-function nameOf(request: WireRequest | undefined, server: string, tool: string): string | undefined {
-  const names = (request?.tools as { function: { name: string } }[] | undefined)?.map(({ function: { name } }) => name) ?? [];
-  return names.find((name) => plainToolName(name).match(new RegExp(`^(mcp__?)?${plainToolName(server)}_{1,2}${tool}$`)));
 }

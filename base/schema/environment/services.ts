@@ -17,7 +17,7 @@ const doorPorts = [4000, 3128];
 
 export const Service = z
   .strictObject({
-    image: ImageName.nullable().default(null),
+    image: ImageName.nullable().default(null).describe("null: Alidade's own base image, which has Python"),
     build: Build.nullable().default(null).describe("or an image that is built from files beside the task"),
     entrypoint: z.array(z.string()).min(1).nullable().default(null).describe("instead of the image's ENTRYPOINT and CMD"),
     command: z.array(z.string()).nullable().default(null).describe("instead of the image's CMD"),
@@ -58,7 +58,14 @@ export const Service = z
     pids: z.number().int().positive().default(256),
     disk_mb: z.number().int().positive().default(1024),
   })
-  .refine(({ image, build }) => (image === null) !== (build === null), { path: ["image"], message: "a service has an image or a build" })
+  .refine(({ image, build }) => image === null || build === null, {
+    path: ["build"],
+    message: "a service has an image or a build, and not both",
+  })
+  .refine(({ image, build, entrypoint, command }) => image !== null || build !== null || entrypoint !== null || command !== null, {
+    path: ["image"],
+    message: "a service has an image or a build; without one it is Alidade's own base image, and needs a command",
+  })
   .refine(({ network, expose }) => network === "apart" || expose.length === 0, {
     path: ["expose"],
     message: "a service in the agent's network has all of its ports there: leave it out, or say network: apart",
