@@ -4,7 +4,7 @@ export { prepareTasks } from "./accepted/prepare-tasks.ts";
 export { type AttemptEnd, type AttemptTally, described, tallyOf } from "./attempt-tally.ts";
 export { fitMachine, oneAtATime, tasksThatFit } from "./fit-machine.ts";
 export { samplersOf } from "./open-sampler.ts";
-export { clearAway, reapMeanwhile } from "./reap-meanwhile.ts";
+export { reapAtWork } from "./reap-meanwhile.ts";
 export { lockFolder } from "./records/folder-lock.ts";
 export { RunFolder } from "./records/run-folder.ts";
 export { eachTrajectory, readRollouts, readTrajectories } from "./records/run-records.ts";

@@ -9,6 +9,29 @@ type Reaping = Pick<RunSetup, "backend" | "onProgress" | "disk">;
 /** A look costs the engine two lists. */
 const everyMs = 60_000;
 
+/**
+ * While rollouts are made under `run_id`, until the scope ends. `hasDied`: a process was at work under it before. What that left goes
+ * first, for the calls of its sandboxes would reach no proxy; and once more at the end, for what a container engine was still making
+ * when its client was killed is there by then.
+ */
+export async function reapAtWork(
+  setup: Reaping & Pick<RunSetup, "run_id">,
+  signal: AbortSignal,
+  hasDied: boolean,
+): Promise<AsyncDisposable> {
+  const clearOwn = async (): Promise<void> => {
+    if (hasDied) await clearAway(setup, { run: setup.run_id }, signal);
+  };
+  await clearOwn();
+  const reaper = reapMeanwhile(setup);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await reaper[Symbol.asyncDispose]();
+      if (!signal.aborted) await clearOwn();
+    },
+  };
+}
+
 /** Until the scope ends. What cannot be removed is said once. */
 export function reapMeanwhile(setup: Reaping, every = everyMs): AsyncDisposable {
   const stop = new AbortController();
@@ -36,7 +59,7 @@ async function trimImages({ disk, onProgress }: Reaping, signal: AbortSignal, sa
 }
 
 /** Says what was removed, and what could not be. */
-export async function clearAway({ backend, onProgress }: Reaping, options: ReapOptions, signal: AbortSignal, said = new Set<string>()) {
+async function clearAway({ backend, onProgress }: Reaping, options: ReapOptions, signal: AbortSignal, said = new Set<string>()) {
   const note = (text: string): void => onProgress({ type: "note", text });
   const noteOnce = (text: string): void => {
     if (!said.has(text)) note(text);

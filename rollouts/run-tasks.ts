@@ -9,14 +9,16 @@ import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { Harness } from "../harnesses/index.ts";
 import { reconstruct } from "../reconstruct/index.ts";
 import { acceptedTasks } from "./accepted/accepted-tasks.ts";
+import { assertDistinct } from "./accepted/assert-distinct.ts";
+import { noteLeftOut } from "./accepted/note-left-out.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { checkPublicNetwork } from "./accepted/public-network.ts";
 import { brokenBy } from "./line/broken-by.ts";
 import { makePlans } from "./line/make-plans.ts";
 import { packOf } from "./prepare.ts";
-import { clearAway, reapMeanwhile } from "./reap-meanwhile.ts";
+import { reapAtWork } from "./reap-meanwhile.ts";
 import type { RunFolder } from "./records/run-folder.ts";
-import { attemptKey, readRollouts } from "./records/run-records.ts";
+import { attemptKey, lastByTask, readRollouts } from "./records/run-records.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RolloutOutcome } from "./run-rollout.ts";
 import type { RunSetup } from "./run-setup.ts";
@@ -54,31 +56,22 @@ export async function runTasks(
   const over = [...lastOf(begun).values()].filter((record) => isOver(record, setup)).length;
   setup.onProgress({ type: "planned", total: batch.tasks.length * batch.samples, over });
   const ready = { ...batch, tasks: await makeReady(setup, batch, drain) };
-  // Sandboxes and processes of the process that died, whatever it had put on record: their calls would reach no proxy.
-  const ofThisRun = { run: setup.run_id };
-  if (setup.folder.isResumed) await clearAway(setup, ofThisRun, signal);
-  await using _reaper = reapMeanwhile(setup);
+  await using _reaper = await reapAtWork(setup, signal, setup.folder.isResumed);
   await closeInterrupted(
     setup,
     begun.filter((record) => record.state !== "done"),
   );
-  try {
-    const hasCalled = begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
-    await makeAll(setup, eachPlan(setup, ready, hashes, lastOf(begun)), hasCalled, { signal, drain });
-  } finally {
-    // What a container engine was still making when its client was killed is there by now.
-    if (setup.folder.isResumed && !signal.aborted) await clearAway(setup, ofThisRun, signal);
-  }
-  const latest = lastOf(await readRollouts(setup.folder.path, alreadyReported));
-  const byTask = Map.groupBy(latest.values(), ({ task_id }) => task_id);
-  return batch.tasks.flatMap(({ task_id }) => (byTask.get(task_id) ?? []).sort((a, b) => a.sample_index - b.sample_index));
+  const hasCalled = begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
+  await makeAll(setup, eachPlan(setup, ready, hashes, lastOf(begun)), hasCalled, { signal, drain });
+  const last = await lastByTask(setup.folder.path);
+  return batch.tasks.flatMap(({ task_id }) => last.get(task_id) ?? []);
 }
 
 /** The tasks that can be run. */
 async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: AbortSignal): Promise<Task[]> {
   const { backend, onProgress, run_id, graders } = setup;
   const note = (text: string): void => onProgress({ type: "note", text });
-  const onLeftOut = setup.onLeftOut ?? (({ message }: AlidadeError) => note(`LEFT OUT: ${message}`));
+  const onLeftOut = setup.onLeftOut ?? noteLeftOut(note);
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
   const grant = setup.network ?? { allow_public: false };
@@ -116,7 +109,8 @@ const alreadyReported = (): void => undefined;
 
 /** Hashes by task. Throws `config_invalid` where one is another than when the run began. */
 function unchangedHashes(batch: Batch, begun: RolloutRecord[]): Map<string, string> {
-  const hashes = hashesOf(batch.tasks);
+  assertDistinct(batch.tasks);
+  const hashes = new Map(batch.tasks.map((task) => [task.task_id, hashOf(task).slice(0, 16)]));
   const changed = begun.find(({ task_id, task_hash }) => hashes.has(task_id) && hashes.get(task_id) !== task_hash);
   if (changed)
     throw new AlidadeError(
@@ -124,20 +118,6 @@ function unchangedHashes(batch: Batch, begun: RolloutRecord[]): Map<string, stri
       `task ${changed.task_id} is another one than when this run began: its rollouts would not be one group. Start a new run.`,
       { param: "tasks" },
     );
-  return hashes;
-}
-
-function hashesOf(tasks: Task[]): Map<string, string> {
-  const hashes = new Map<string, string>();
-  for (const task of tasks) {
-    if (hashes.has(task.task_id))
-      throw new AlidadeError(
-        "task_invalid",
-        `two tasks of this run have the task_id ${task.task_id}: their rollouts would have the same names`,
-        { param: "task_id" },
-      );
-    hashes.set(task.task_id, hashOf(task).slice(0, 16));
-  }
   return hashes;
 }
 

@@ -1,17 +1,15 @@
 /** `alidade run`: tasks × samples through a harness, graded, as trajectories. */
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../../base/errors.ts";
-import { LastGuard } from "../../base/host/deaths/last-guard.ts";
 import type { Sampling } from "../../base/schema/message.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { GradingPlace, type Task } from "../../base/schema/task.ts";
 import { version } from "../../base/version.ts";
+import { noteLeftOut } from "../../rollouts/accepted/index.ts";
 import { makeSlots, type ProgressEvent, RunFolder, runTasks } from "../../rollouts/index.ts";
-import { openIndex } from "../../rollouts/records/index.ts";
-import { WarmPool } from "../../sandboxes/index.ts";
 import { type Config, sessionOptionsOf } from "../config.ts";
 import { loadConfig } from "../load-config.ts";
-import { say, toNumber } from "./command-line.ts";
+import { toNumber } from "./command-line.ts";
 import { enginesOf } from "./flags/engine-flags.ts";
 import { loadPlugIns } from "./flags/plug-in-flags.ts";
 import { addRolloutFlags } from "./flags/rollout-flags.ts";
@@ -20,18 +18,17 @@ import { harborRewardOption, imagesOption, keepProcessesOption, repositoriesOpti
 import { addTrustFlags } from "./flags/trust-flags.ts";
 import { controlTokenOf } from "./proxy/control-token.ts";
 import { openEngines } from "./proxy/open-engine.ts";
-import { startProxy } from "./proxy/start-proxy.ts";
 import { tellControl } from "./proxy/tell-control.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
 import { describedRun } from "./run/described-run.ts";
 import { followRun } from "./run/follow-run.ts";
 import { harnessOf } from "./run/harness-of.ts";
 import { liveProgress } from "./run/live-progress.ts";
+import { openMachine } from "./run/open-machine.ts";
 import { policyNotes } from "./run/policy-notes.ts";
-import { reportRun } from "./run/report-run.ts";
+import { endRun } from "./run/report-run.ts";
 import { assertOwnConfiguration, newRun, type RunFlags, type Started } from "./run/run-flags.ts";
 import { addServiceFlags, assertNoServiceFlags } from "./run/service-flags.ts";
-import { setupOf } from "./run/setup-of.ts";
 import { startAtService } from "./run/start-at-service.ts";
 import { tasksOfRun } from "./run/tasks-of-run.ts";
 import { terminal } from "./terminal.ts";
@@ -90,14 +87,11 @@ export function run(program: Command): void {
         retrySetAside: flags.retrySetAside,
         ...(flags.controlPort !== undefined && { control: { ...controlTokenOf(started.config), port: flags.controlPort } }),
         onProgress: flags.json && started.config.log_format === "text" ? () => undefined : liveProgress(),
-        onLeftOut: ({ message }) => void leftOut.push(message),
+        leftOut,
       });
-      await openIndex(started.path);
-      await reportRun({ path: started.path, records, leftOut }, flags.json === true);
-      if (drain.aborted) {
-        if (!flags.json) say(`stopped: \`alidade run --resume ${started.path}\` goes on with what is not done`);
-        terminal().exitCode = 130;
-      } else if (leftOut.length > 0 || records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
+      const { path } = started;
+      const stopped = drain.aborted ? `stopped: \`alidade run --resume ${path}\` goes on with what is not done` : null;
+      await endRun({ path, records, leftOut, stopped }, flags.json === true);
     });
 }
 
@@ -158,8 +152,8 @@ export async function executeRun(options: {
   onProgress: (event: ProgressEvent) => void;
   /** Runs again what was set aside after deaths of the process. */
   retrySetAside?: boolean;
-  /** Gets the error of each task that cannot be loaded; the run goes on without it. */
-  onLeftOut?: (error: AlidadeError) => void;
+  /** Gets a sentence for each task that is left out; the run goes on without it. */
+  leftOut?: string[];
   /** Forced sampling by task, instead of the configuration's. */
   samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
 }): Promise<RolloutRecord[]> {
@@ -171,37 +165,22 @@ export async function executeRun(options: {
   const harness = await harnessOf(config);
   const plugIns = await loadPlugIns(config);
   const note = (text: string) => onProgress({ type: "note", text });
-  const onLeftOut = (error: AlidadeError) => {
-    note(`LEFT OUT: ${error.message}`);
-    options.onLeftOut?.(error);
-  };
+  const onLeftOut = noteLeftOut(note, options.leftOut);
   const { tasks, concurrency } = await tasksOfRun(config, plugIns, backend, harness, { note, onLeftOut, signal });
   // A practice engine ends with its signal, and what runs needs it to its end.
   await using opened = await openEngines(config, options.signal);
   await using folder = await RunFolder.open(path);
-  await using guard = await LastGuard.open(path, note);
+  await folder.describe({ run_id: runId, alidade_version: version, config });
+  const place = { run_id: runId, path, folder, engines: opened.engines, backend, slots: makeSlots(concurrency) };
+  const told = { control: options.control, watching, onProgress, onLeftOut };
+  await using machine = await openMachine(config, { ...place, ...told, graders: plugIns.graders }, signal);
+  const { proxy, guard, setup } = machine;
   const retried = options.retrySetAside === true ? guard.forgive() : [];
   if (retried.length > 0) note(`run again after they were set aside: ${retried.join(", ")}`);
-  await folder.describe({ run_id: runId, alidade_version: version, config });
-  const place = { engines: opened.engines, sessions: RunFolder.sessions(path), control: options.control };
-  await using proxy = await startProxy(config, { ...place, watching, signal });
   await using _told = await tellControl(path, proxy.controlUrl, options.control?.made ?? null, note);
   policyNotes(config, proxy).forEach(note);
-  await using warm = new WarmPool(backend, config.warm);
   const records = await runTasks(
-    await setupOf(config, {
-      run_id: runId,
-      guard,
-      backend,
-      warm,
-      proxy,
-      folder,
-      slots: makeSlots(concurrency),
-      graders: plugIns.graders,
-      onProgress,
-      watcher: watching.watcher,
-      onLeftOut,
-    }),
+    setup,
     {
       tasks,
       samples: config.samples,

@@ -1,4 +1,6 @@
 export { acceptedTasks, isTheUsers, type OnTaskLeftOut } from "./accepted-tasks.ts";
+export { assertDistinct } from "./assert-distinct.ts";
 export { LeftOutTasks } from "./left-out-tasks.ts";
+export { noteLeftOut } from "./note-left-out.ts";
 export { checkPublicNetwork, publicGrantOf } from "./public-network.ts";
 export { assertTakesTools } from "./takes-tools.ts";

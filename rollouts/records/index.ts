@@ -9,5 +9,5 @@ export {
   type VerdictFigures,
 } from "./index-file.ts";
 export { openIndex } from "./run-index.ts";
-export { attemptKey, eachAttempt, eachTrajectory, readRollouts } from "./run-records.ts";
+export { attemptKey, eachAttempt, eachTrajectory, lastByTask, readRollouts } from "./run-records.ts";
 export { tellsOfSession } from "./tells-of-session.ts";

@@ -16,6 +16,15 @@ export async function readRollouts(path: string, onDamage?: OnDamage): Promise<R
   return [...latest.values()];
 }
 
+/** By task the last record of each rollout, in the order of samples. What cannot be read is left out: the folder named it when it was opened. */
+export async function lastByTask(path: string): Promise<Map<string, RolloutRecord[]>> {
+  const records = await readRollouts(path, () => undefined);
+  const last = new Map(records.map((record) => [record.rollout_id, record]));
+  const byTask = Map.groupBy(last.values(), ({ task_id }) => task_id);
+  for (const all of byTask.values()) all.sort((a, b) => a.sample_index - b.sample_index);
+  return byTask;
+}
+
 /** One at a time, for a run's trajectories may be larger than memory. */
 export function eachTrajectory(path: string, onDamage?: OnDamage): AsyncGenerator<Trajectory> {
   return eachReadable(join(path, "trajectories.jsonl"), (value) => Trajectory.parse(value), onDamage);

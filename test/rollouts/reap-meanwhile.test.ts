@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ReapOptions } from "../../base/host/reap.ts";
-import { reapMeanwhile } from "../../rollouts/reap-meanwhile.ts";
+import { reapAtWork, reapMeanwhile } from "../../rollouts/reap-meanwhile.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 
 test("a run clears away at its start and again and again until its end, and says once what it cannot", async () => {
@@ -35,4 +35,23 @@ test("a run clears away at its start and again and again until its end, and says
     "what was left behind could not be removed: the engine is gone",
   ]);
   assert.ok(asked.every(({ all, run, min_age_ms }) => all === undefined && run === undefined && min_age_ms === 60_000));
+});
+
+test("what a process that died left of this very work goes first, and once more at the end, unless that is a stop", async () => {
+  const own = async (hasDied: boolean, stops: boolean): Promise<number> => {
+    let asked = 0;
+    const reap = async ({ run }: ReapOptions) => {
+      asked += Number(run === "r");
+      return { removed: [], failed: [] };
+    };
+    const stop = new AbortController();
+    const setup = { run_id: "r", backend: { ...localProcess, reap }, onProgress: () => undefined };
+    {
+      await using _reaper = await reapAtWork(setup, stop.signal, hasDied);
+      assert.equal(asked, Number(hasDied));
+      if (stops) stop.abort();
+    }
+    return asked;
+  };
+  assert.deepEqual([await own(true, false), await own(true, true), await own(false, false)], [2, 1, 0]);
 });

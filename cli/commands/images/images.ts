@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import { environmentsOf } from "../../../graders/index.ts";
+import { noteLeftOut } from "../../../rollouts/accepted/index.ts";
 import type { EngineAddress } from "../../../sandboxes/engines/index.ts";
 import type { ImageStore } from "../../../sandboxes/index.ts";
 import { pickBackend } from "../../../sandboxes/index.ts";
@@ -84,8 +85,9 @@ async function prepare(paths: string[], flags: ImagesFlags, signal: AbortSignal)
   const plugIns = await loadPlugIns({ graders: flags.grader ?? [], task_formats: flags.taskFormat ?? [] });
   const progress = (text: string) => say(`  ${text}`);
   const places = paths.map((path) => (path.includes("#") ? path : resolve(path)));
-  const onLeftOut = ({ message }: AlidadeError) => {
-    progress(`LEFT OUT: ${message}`);
+  const noteTask = noteLeftOut(progress);
+  const onLeftOut = (error: AlidadeError) => {
+    noteTask(error);
     terminal().exitCode = 1;
   };
   const tasks = await loadTaskSets(places, {

@@ -1,10 +1,9 @@
 /** A run that is over: its tasks as they are now, and sandboxes of the kind that it used, for what is made of its works again. */
 import { isAbsolute, resolve } from "node:path";
-import type { AlidadeError } from "../../../base/errors.ts";
 import { currentOwner } from "../../../base/host/owner.ts";
 import type { Grader } from "../../../graders/index.ts";
 import { withGrading } from "../../../graders/shared/index.ts";
-import { acceptedTasks, checkPublicNetwork, publicGrantOf } from "../../../rollouts/accepted/index.ts";
+import { acceptedTasks, checkPublicNetwork, noteLeftOut, publicGrantOf } from "../../../rollouts/accepted/index.ts";
 import { oneAtATime, prepareTasks, tasksThatFit } from "../../../rollouts/index.ts";
 import { engineAddresses, type NetworkRules, plainRules } from "../../../sandboxes/network/index.ts";
 import { loadTaskSets } from "../../../tasks/index.ts";
@@ -32,7 +31,7 @@ export async function openKeptRun(
   const config = await loadConfig({ env: {}, defaults: asked, overrides: {} });
   const backend = await chooseBackend(config, signal, (event) => event.type === "note" && note(event.text));
   const { graders, formats } = await loadPlugIns(config);
-  const onLeftOut = ({ message }: AlidadeError) => note(`LEFT OUT: ${message}`);
+  const onLeftOut = noteLeftOut(note);
   const places = config.tasks.map((place) => (isAbsolute(place) ? place : resolve(place)));
   const all = await loadTaskSets(places, { graders, formats, ...grantsOf(config), signal, progress: note, onLeftOut });
   const asGraded = all.map((task) => withGrading(task, config.grading, config.keep_processes));

@@ -2,7 +2,7 @@
 
 import { AlidadeError } from "../../../base/errors.ts";
 import type { Task } from "../../../base/schema/task.ts";
-import { acceptedTasks, isTheUsers, type OnTaskLeftOut } from "../../../rollouts/accepted/index.ts";
+import { acceptedTasks, assertDistinct, isTheUsers, type OnTaskLeftOut } from "../../../rollouts/accepted/index.ts";
 import type { AskedTask, NamedTask, RolloutSet } from "../../../service/index.ts";
 import { hashedTasks, inlineTask, toInline } from "../../../tasks/index.ts";
 import type { Config } from "../../config.ts";
@@ -20,15 +20,7 @@ export async function groupsToSend(
 ): Promise<GroupToSend[]> {
   const plugIns = await loadPlugIns(config);
   const tasks = await tasksAskedFor(config, plugIns, telling);
-  const twice = tasks.find(({ task_id }, at) => tasks.findIndex((other) => other.task_id === task_id) !== at);
-  if (twice)
-    throw new AlidadeError(
-      "task_invalid",
-      `two tasks of this run have the task_id ${twice.task_id}: their groups would have the same key`,
-      {
-        param: "task_id",
-      },
-    );
+  assertDistinct(tasks);
   const names = new Map(known.map(({ task_id, hash }) => [task_id, hash]));
   const hashes = new Map((await hashedTasks(tasks, plugIns.graders)).map(({ task, hash }) => [task, hash]));
   const isKnown = (task: Task): boolean => names.get(task.task_id) === hashes.get(task);

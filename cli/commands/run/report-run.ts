@@ -3,13 +3,29 @@ import type { AlidadeError } from "../../../base/errors.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { describedPrompts, GroupPrompts } from "../../../exporters/index.ts";
 import { described, eachTrajectory, readRollouts, tallyOf } from "../../../rollouts/index.ts";
+import { openIndex } from "../../../rollouts/records/index.ts";
 import { print, say } from "../command-line.ts";
+import { terminal } from "../terminal.ts";
 import { rolloutTable } from "./rollout-table.ts";
 
 type ReportedRun = { path: string; records: RolloutRecord[]; leftOut: readonly string[] };
 
+/** `more`: sentences behind the report. `stopped`: after a stop, how it goes on; null: there was none. `unbegun`: rollouts without a record. */
+type EndedRun = ReportedRun & { stopped: string | null; unbegun?: number; more?: readonly string[] };
+
+/** Reports a run and sets the exit code: 130 after a stop, 1 where a rollout has no reward, or was never begun, or a task was left out. */
+export async function endRun(run: EndedRun, json: boolean): Promise<void> {
+  const { path, records, leftOut, stopped, unbegun = 0, more = [] } = run;
+  await openIndex(path);
+  await reportRun(run, json);
+  for (const text of json ? [] : [...more, ...(stopped === null ? [] : [stopped])]) say(text);
+  const isWhole = leftOut.length === 0 && unbegun === 0 && records.every(({ verdict }) => verdict?.reward != null);
+  if (stopped !== null) terminal().exitCode = 130;
+  else if (!isWhole) terminal().exitCode = 1;
+}
+
 /** `json`: prints it as one. */
-export async function reportRun({ path, records, leftOut }: ReportedRun, json: boolean): Promise<void> {
+async function reportRun({ path, records, leftOut }: ReportedRun, json: boolean): Promise<void> {
   const damaged: string[] = [];
   const onDamage = ({ message }: AlidadeError): void => void damaged.push(message);
   const tally = tallyOf((await readRollouts(path, onDamage)).filter(({ state }) => state === "done"));

@@ -8,8 +8,9 @@ import { AlidadeError } from "../../../base/errors.ts";
 import { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { Trajectory } from "../../../base/schema/trajectory.ts";
 import { version } from "../../../base/version.ts";
-import { RunFolder, readRollouts } from "../../../rollouts/index.ts";
-import { attemptKey } from "../../../rollouts/records/index.ts";
+import { noteLeftOut } from "../../../rollouts/accepted/index.ts";
+import { RunFolder } from "../../../rollouts/index.ts";
+import { attemptKey, lastByTask } from "../../../rollouts/records/index.ts";
 import { type DeliveredResult, RolloutSet, type ServiceClient } from "../../../service/index.ts";
 import type { SetSpec } from "../../../service/ledger/index.ts";
 import type { Config } from "../../config.ts";
@@ -52,8 +53,7 @@ export async function runAtService(run: RunAtService, isCancelled: boolean, how:
   } catch (error) {
     if (error !== how.signal.reason) throw error;
   }
-  const byTask = Map.groupBy(await readRollouts(path, () => undefined), ({ task_id }) => task_id);
-  const records = [...byTask.values()].flatMap((all) => all.sort((a, b) => a.sample_index - b.sample_index));
+  const records = [...(await lastByTask(path)).values()].flat();
   return { records, leftOut: following.left_out, unbegun: following.unbegun };
 }
 
@@ -68,10 +68,7 @@ async function firstAsked({ config }: RunAtService, client: ServiceClient, { sig
   const known = await client.tasks(signal);
   const leftOut: string[] = [];
   const note = (text: string): void => onProgress({ type: "note", text });
-  const onLeftOut = ({ message }: AlidadeError): void => {
-    note(`LEFT OUT: ${message}`);
-    leftOut.push(message);
-  };
+  const onLeftOut = noteLeftOut(note, leftOut);
   const countsOfSet: CountsOfSet = async (id, pass) => {
     const { tasks } = await (await client.setOf(id, signal)).passRates({ pass });
     return new Map(tasks.map(({ task_id, measured, passed }) => [task_id, { measured, passed }]));
@@ -108,11 +105,8 @@ async function handIn(
     if (!isCancelled) {
       const { groups, leftOut } = asked ?? (await firstAsked(run, client, how));
       following.left_out = leftOut;
-      const onLeftOut = ({ message }: AlidadeError): void => {
-        onProgress({ type: "note", text: `LEFT OUT: ${message}` });
-        following.left_out.push(message);
-      };
-      await sendGroups(set, groups, onLeftOut, signal);
+      const note = (text: string): void => onProgress({ type: "note", text });
+      await sendGroups(set, groups, noteLeftOut(note, following.left_out), signal);
       await keepFollowing(run.path, following);
     }
     await set.drain(signal);

@@ -1,23 +1,19 @@
 /** All that a machine needs to make rollouts for a ledger, open until the scope ends. */
 import { join } from "node:path";
 import { removeDrafts } from "../../../base/files/layer.ts";
-import { LastGuard } from "../../../base/host/deaths/last-guard.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import type { Grader } from "../../../graders/index.ts";
 import { harnessNamed } from "../../../harnesses/index.ts";
 import type { EngineSpec, HarnessProxy } from "../../../proxy/index.ts";
 import { Appender } from "../../../proxy/store/index.ts";
-import type { Slots } from "../../../rollouts/index.ts";
-import { clearAway, type ProgressEvent, RunFolder, reapMeanwhile } from "../../../rollouts/index.ts";
+import { type ProgressEvent, reapAtWork, type Slots } from "../../../rollouts/index.ts";
 import type { SandboxBackend } from "../../../sandboxes/index.ts";
-import { WarmPool } from "../../../sandboxes/index.ts";
 import type { PolicyName } from "../../../service/ledger/index.ts";
 import { type NodeSetup, newestName, OldRecords } from "../../../service/nodes/index.ts";
 import { type Config, sessionOptionsOf } from "../../config.ts";
 import { openEngines } from "../proxy/open-engine.ts";
-import { startProxy } from "../proxy/start-proxy.ts";
 import { harnessOf } from "../run/harness-of.ts";
-import { setupOf } from "../run/setup-of.ts";
+import { openMachine } from "../run/open-machine.ts";
 import type { StopSignals } from "../terminal.ts";
 import type { Watching } from "../watch/open-watching.ts";
 
@@ -52,31 +48,16 @@ export async function openNode(config: Config, place: NodePlace, { drain: signal
   const opened = scope.use(await openEngines(config, cancel));
   await removeDrafts(join(folder, "blobs"));
   const attempts = scope.use(await Appender.open(join(folder, "attempts.jsonl")));
-  const proxy = scope.use(
-    await startProxy(config, {
-      engines: opened.engines.map((engine) => (isNamed(engine, opened.engines) ? { ...engine, policy: null } : engine)),
-      sessions: RunFolder.sessions(folder),
-      watching: place.watching,
-      signal,
-    }),
-  );
-  const guard = scope.use(await LastGuard.open(folder, (text) => place.onProgress({ type: "note", text })));
-  const setup = await setupOf(config, {
-    run_id: place.run_id,
-    guard,
-    backend,
-    warm: scope.use(new WarmPool(backend, config.warm)),
-    proxy,
-    folder: { blobs: join(folder, "blobs"), record: (record: RolloutRecord) => attempts.append(`${JSON.stringify(record)}\n`) },
-    slots: place.slots,
-    graders: place.graders,
-    onProgress: place.onProgress,
-    watcher: place.watching.watcher,
-  });
+  const engines = opened.engines.map((engine) => (isNamed(engine, opened.engines) ? { ...engine, policy: null } : engine));
+  const records = {
+    blobs: join(folder, "blobs"),
+    record: (record: RolloutRecord) => attempts.append(`${JSON.stringify(record)}\n`),
+  };
+  const { run_id, slots, graders, onProgress, watching } = place;
+  const made = { run_id, path: folder, folder: records, engines, backend, slots, graders, onProgress, watching };
+  const { proxy, setup } = scope.use(await openMachine(config, made, signal));
   const own = await harnessOf(config);
-  // Sandboxes of the process that died: their calls would reach no proxy.
-  await clearAway(setup, { run: place.run_id }, signal);
-  scope.use(reapMeanwhile(setup));
+  scope.use(await reapAtWork(setup, signal, true));
   if (place.logsExpireAfter !== null)
     scope.use(
       new OldRecords({

@@ -1,5 +1,4 @@
 /** The tasks of a service: those that trainers may name, those that they send, and what a machine takes of them. */
-
 import { AlidadeError } from "../../../base/errors.ts";
 import { Task } from "../../../base/schema/task.ts";
 import { version } from "../../../base/version.ts";
@@ -7,7 +6,7 @@ import { checksVersion } from "../../../graders/admission/index.ts";
 import type { Grader } from "../../../graders/index.ts";
 import { checkTier } from "../../../graders/index.ts";
 import { checkGrading, checkKept, costOfSharing, withGrading } from "../../../graders/shared/index.ts";
-import { acceptedTasks, checkPublicNetwork, publicGrantOf } from "../../../rollouts/accepted/index.ts";
+import { acceptedTasks, checkPublicNetwork, noteLeftOut, publicGrantOf } from "../../../rollouts/accepted/index.ts";
 import { assertAdmitted, assertContainers, fitMachine, makeSlots, tasksThatFit } from "../../../rollouts/index.ts";
 import type { SandboxBackend } from "../../../sandboxes/index.ts";
 import { docker } from "../../../sandboxes/index.ts";
@@ -31,7 +30,7 @@ const containers: Sandboxes = { capabilities: docker.capabilities };
 /** `sandboxes`: those of the service's own node. Throws `task_invalid` where two have one name. */
 export async function knownTasks(config: Config, signal: AbortSignal, note: Note, sandboxes: Sandboxes = containers): Promise<KnownTasks> {
   const plugIns = await loadPlugIns(config);
-  const onLeftOut = leftOutTo(note);
+  const onLeftOut = noteLeftOut(note);
   const all =
     config.tasks.length === 0
       ? []
@@ -101,7 +100,7 @@ export async function roomFor(
   const room = await backend.room(signal);
   const fit = (tasks: Task[], wanted: Parameters<typeof fitMachine>[2]) =>
     fitMachine(tasks, Number.MAX_SAFE_INTEGER, wanted, backend, room, config.overcommit);
-  const onLeftOut = leftOutTo(note);
+  const onLeftOut = noteLeftOut(note);
   const allowed = await acceptedTasks(tasks, (task) => checkPublicNetwork(task, publicGrantOf(config), graders), onLeftOut, true);
   const wanted = { ...config.concurrency, warm: config.warm.sandboxes };
   const { overcommit } = config;
@@ -125,10 +124,6 @@ export async function roomFor(
       { param: "concurrency.evaluation" },
     );
   return { slots: makeSlots(concurrency, evaluation), admit };
-}
-
-function leftOutTo(note: Note): (error: AlidadeError) => void {
-  return ({ message }) => note(`LEFT OUT: ${message}`);
 }
 
 /** The limits of a task that says nothing of them. */
