@@ -3,5 +3,5 @@ export type { Engine, EngineFacts, EngineKind, PrefixReset, RenderSource, Sample
 export { examine, type Finding } from "./examine.ts";
 export { openGguf } from "./gguf-scorer.ts";
 export { whyNoEngineUrl } from "./http/engine-url.ts";
-export { LostAnswer } from "./http/lost-answer.ts";
+export { LostAnswer } from "./http/refusal.ts";
 export { engineNamed, engineRegistry, engines } from "./registry.ts";

@@ -5,8 +5,7 @@
  */
 import type { Harness } from "./harness.ts";
 import { asText, checkedInstruction } from "./instruction.ts";
-import { lastJsonLine } from "./last-json-line.ts";
-import { lastLine } from "./last-line.ts";
+import { lastJsonLine, lastLine } from "./last-line.ts";
 import { HarnessConfiguration, ownHome, type Setting, type SettingContext, toolServers } from "./settings.ts";
 
 const packageName = "@anthropic-ai/claude-code";

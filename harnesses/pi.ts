@@ -4,8 +4,7 @@
  */
 import type { Harness, HarnessEnd } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
-import { lastJsonLine } from "./last-json-line.ts";
-import { lastLine } from "./last-line.ts";
+import { lastJsonLine, lastLine } from "./last-line.ts";
 import { HarnessConfiguration, ownHome, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
 
 const packageName = "@earendil-works/pi-coding-agent";

@@ -3,7 +3,6 @@
  * docs/harnesses.md: neither can say what the other does not.
  */
 import type { HarnessContext, HarnessTools } from "./harness-context.ts";
-import { tomlString } from "./toml-string.ts";
 
 /** What a person's own command line is configured by: it has its own instruction and program. */
 export type SettingContext = Omit<HarnessContext, "instruction" | "pack">;
@@ -131,4 +130,9 @@ function branchOf(tree: SettingTree, part: string): SettingTree {
 
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+/** A JSON string is a TOML basic string but for DEL, which TOML wants escaped. */
+export function tomlString(text: string): string {
+  return JSON.stringify(text).replaceAll("\u007f", "\\u007F");
 }

@@ -1,5 +1,5 @@
 import { asText } from "./instruction.ts";
-import { tomlString } from "./toml-string.ts";
+import { tomlString } from "./settings.ts";
 
 const command = "alidade-task";
 

@@ -6,7 +6,7 @@ export { examineMachine } from "./examine-machine.ts";
 export type { PreparedImage, StoredImage } from "./image-store.ts";
 export { readContext } from "./images/build/build-context.ts";
 export { type LastStage, lastStageOf } from "./images/build/dockerfile.ts";
-export { imageStart } from "./images/image-start.ts";
+export { imageStart } from "./images/environment-image.ts";
 export { nodeInside, nodeMount } from "./node-mount.ts";
 export { samePlace } from "./process/same-place.ts";
 export { backendNames, backendRegistry, backends, pickBackend, reapAll } from "./registry.ts";

@@ -10,7 +10,7 @@ import { configName } from "./harbor/read-config.ts";
 import { readTask, toTask } from "./harbor/to-task.ts";
 import { isArchive, unpackArchive } from "./harbor/unpack-archive.ts";
 import { exists } from "./host-path.ts";
-import { loadEach } from "./load-each.ts";
+import { loadEach, loadFolders } from "./load-each.ts";
 import { taskError } from "./task-error.ts";
 import { type LoadOptions, networkFlags, type TaskFormat } from "./task-format.ts";
 
@@ -25,19 +25,7 @@ export const harbor: TaskFormat = {
   },
 
   async load(path, options) {
-    const read = await loadEach(
-      await wholeFolders(path, options),
-      (folder) => folder,
-      (folder) => readTask(folder, options),
-      options,
-    );
-    const wanted = read.filter(({ task_id }) => options.only?.has(task_id) ?? true);
-    const tasks = await loadEach(
-      wanted,
-      ({ file }) => file,
-      (one) => toTask(one, options),
-      options,
-    );
+    const { tasks } = await loadFolders(await wholeFolders(path, options), { read: readTask, toTask }, options);
     sayNetwork(tasks, path, options);
     return tasks;
   },

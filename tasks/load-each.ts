@@ -1,5 +1,6 @@
 /** One bad task is left out, and the others are loaded. */
 import { AlidadeError, messageOf } from "../base/errors.ts";
+import type { Task } from "../base/schema/task.ts";
 import { taskError } from "./task-error.ts";
 import type { LoadOptions } from "./task-format.ts";
 
@@ -22,6 +23,34 @@ export async function loadEach<From, To>(
     onLeftOut(error);
     return [];
   });
+}
+
+/** How a format makes a task of a folder: `read` what is in it, and `toTask` of those that are wanted. */
+type FolderFormat<Read> = {
+  read: (folder: string, options: LoadOptions) => Promise<Read>;
+  toTask: (one: Read, options: LoadOptions) => Promise<Task>;
+};
+
+/** The tasks of folders that hold one each, with what was read of them. */
+export async function loadFolders<Read extends { task_id: string; file: string }>(
+  folders: readonly string[],
+  { read, toTask }: FolderFormat<Read>,
+  options: LoadOptions,
+): Promise<{ wanted: Read[]; tasks: Task[] }> {
+  const all = await loadEach(
+    folders,
+    (folder) => folder,
+    (folder) => read(folder, options),
+    options,
+  );
+  const wanted = all.filter(({ task_id }) => options.only?.has(task_id) ?? true);
+  const tasks = await loadEach(
+    wanted,
+    ({ file }) => file,
+    (one) => toTask(one, options),
+    options,
+  );
+  return { wanted, tasks };
 }
 
 /** What nothing foresaw in one task is no reason against the others either. */

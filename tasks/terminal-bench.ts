@@ -4,7 +4,7 @@
  */
 import { stat } from "node:fs/promises";
 import type { Task } from "../base/schema/task.ts";
-import { loadEach } from "./load-each.ts";
+import { loadFolders } from "./load-each.ts";
 import { type LoadOptions, networkFlags, type TaskFormat } from "./task-format.ts";
 import { terminalBenchFolders } from "./terminal-bench/task-folders.ts";
 import { type ReadBenchTask, readTask, toTask } from "./terminal-bench/to-task.ts";
@@ -19,14 +19,7 @@ export const terminalBench: TaskFormat = {
   },
 
   async load(path, options) {
-    const read = await loadEach(await terminalBenchFolders(path), (folder) => folder, readTask, options);
-    const wanted = read.filter(({ task_id }) => options.only?.has(task_id) ?? true);
-    const tasks = await loadEach(
-      wanted,
-      ({ file }) => file,
-      (one) => toTask(one, options),
-      options,
-    );
+    const { wanted, tasks } = await loadFolders(await terminalBenchFolders(path), { read: readTask, toTask }, options);
     sayDifferences(wanted, tasks, path, options);
     return tasks;
   },

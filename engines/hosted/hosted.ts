@@ -7,8 +7,7 @@ import { AlidadeError, messageOf } from "../../base/errors.ts";
 import type { Sampling } from "../../base/schema/message.ts";
 import { retryAfterSeconds } from "../../base/wire/retry-after.ts";
 import type { EngineFacts, SampleRequest } from "../engine.ts";
-import { LostAnswer } from "../http/lost-answer.ts";
-import { refusal } from "../http/refusal.ts";
+import { LostAnswer, refusal } from "../http/refusal.ts";
 import { sampledNothing } from "../http/sampled-nothing.ts";
 
 /** SDKs end a request after ten minutes; ours end by their signal alone. The largest delay that a timer takes. */

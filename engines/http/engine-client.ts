@@ -8,8 +8,7 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { readJson, tryJson } from "../../base/schema/read-json.ts";
 import { retryAfterSeconds } from "../../base/wire/retry-after.ts";
-import { LostAnswer } from "./lost-answer.ts";
-import { refusal } from "./refusal.ts";
+import { LostAnswer, refusal } from "./refusal.ts";
 import { type SampledNothing, sampledNothing } from "./sampled-nothing.ts";
 import { StreamedResponse } from "./streamed-response.ts";
 

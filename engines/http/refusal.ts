@@ -34,3 +34,10 @@ export function refusal({ baseUrl, status, errorText, body = errorText, ...optio
   const busy = status === 429 ? 429 : status === 503 || status === 529 ? 503 : 502;
   return new AlidadeError("engine_error", message, { ...options, status: busy });
 }
+
+/** The request may have left, and no byte of an answer came: what the server sampled for it is not known. */
+export class LostAnswer extends AlidadeError {
+  constructor(url: string, why: string, cause: unknown) {
+    super("engine_error", `the engine at ${url} closed the connection without an answer: ${why}`, { cause });
+  }
+}

@@ -7,7 +7,7 @@ import { assertFewAlternatives, assertOpenParameters } from "../sandboxed/sandbo
 import { assertReferencesInside } from "../sandboxed/schema-references.ts";
 import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
-import { noteRead } from "./from-record/note-read.ts";
+import { noteRead } from "./from-record/answer-from-record.ts";
 import { sessionRecord } from "./from-record/session-record.ts";
 
 /** Throws what the dialect does, and `request_invalid` for what a sandboxed client may not ask for. */

@@ -10,4 +10,4 @@ export {
 } from "./index-file.ts";
 export { openIndex } from "./run-index.ts";
 export { attemptKey, eachAttempt, eachTrajectory, lastByTask, readRollouts } from "./run-records.ts";
-export { tellsOfSession } from "./tells-of-session.ts";
+export { tellsOfSession } from "./update-index.ts";

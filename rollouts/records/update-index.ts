@@ -1,10 +1,12 @@
 /** Makes a run's index (index-file.ts), or brings it up to date: of a file that only grew it reads what is new. */
+
 import { createHash } from "node:crypto";
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 import { RolloutRecord, type Verdict } from "../../base/schema/rollout.ts";
+import type { LogLine } from "../../base/schema/session-log.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
 import { DiskStore, type LinePlace, privateFileMode, readJsonLines, readLine } from "../../proxy/store/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
@@ -26,7 +28,6 @@ import {
   type VerdictFigures,
 } from "./index-file.ts";
 import { attemptKey } from "./run-records.ts";
-import { tellsOfSession } from "./tells-of-session.ts";
 
 /** `known`: an index of earlier. Where the folder cannot be written the index is only returned. */
 export async function updateIndex(folder: string, known: IndexFile | null): Promise<IndexFile> {
@@ -247,4 +248,10 @@ async function writeIndex(folder: string, index: IndexFile): Promise<void> {
     // A folder that is not ours to write, or a full disk: the next reader takes as long as this one.
     await rm(draft, { force: true }).catch(() => undefined);
   }
+}
+
+/** Whether a line makes its session one to count. A session without calls tells nothing, unless it carries a team's reward. */
+export function tellsOfSession(entry: LogLine, member: string | null): boolean {
+  const type = entry.type === "damaged" ? entry.entry_type : entry.type;
+  return type === "call_begun" || (entry.type === "rewarded" && member !== null);
 }

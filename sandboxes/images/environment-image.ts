@@ -1,11 +1,12 @@
 /** The image of an environment, made or fetched where the engine does not have it: once, however many ask for it. */
+
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { SharedWork } from "../../base/host/shared-work.ts";
 import type { Build } from "../../base/schema/environment/build.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import type { Environment } from "../../base/schema/task.ts";
-import { perEngine } from "../docker/client.ts";
+import { dockerClient, perEngine } from "../docker/client.ts";
 import type { PrepareOptions } from "../sandbox.ts";
 import { baseImage, ensureBaseImage } from "./build/base-image.ts";
 import { readContext } from "./build/build-context.ts";
@@ -121,4 +122,12 @@ function remembered(docker: Docker, image: string, cause: unknown): AlidadeError
   const error = cause instanceof AlidadeError ? cause : new AlidadeError("sandbox_unavailable", `${image}: ${messageOf(cause)}`, { cause });
   failures(docker).set(image, { error, at: performance.now() });
   return error;
+}
+
+/** How the programs of an image start, by the engine's word. Pulls an image that is not there. Throws `sandbox_unavailable` without an engine, and `image_pull_failed`. */
+export async function imageStart(image: string, options: PrepareOptions): Promise<{ workdir: string; user: string }> {
+  const docker = await dockerClient(options.signal);
+  await environmentImage(docker, { image }, options);
+  const { Config } = await imageAt(docker, image).inspect();
+  return { workdir: Config.WorkingDir || "/", user: Config.User?.split(":")[0] || "root" };
 }

@@ -1,7 +1,7 @@
 /** What a set demands of the verdicts of its rollouts, whichever node makes them. */
 import { Tier } from "../../base/schema/rollout.ts";
-import { conflicting } from "./conflict.ts";
 import type { SetSpec } from "./records.ts";
+import { conflicting } from "./refusals.ts";
 
 export type Demands = Pick<SetSpec, "min_tier" | "admitted_only">;
 

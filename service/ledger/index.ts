@@ -2,7 +2,6 @@ export { lagAt } from "./admission.ts";
 export type { AllocationPolicy, GroupSoFar } from "./allocation/allocation-policy.ts";
 export { allocationContract } from "./allocation/contract.ts";
 export { Allocations, allocationPolicies, allocationRegistry } from "./allocation/index.ts";
-export { conflicting } from "./conflict.ts";
 export {
   ControlState,
   type FenceOrder,
@@ -44,7 +43,7 @@ export {
   ResultRow,
   SetSpec,
 } from "./records.ts";
-export { refusals } from "./refusals.ts";
+export { conflicting, refusals } from "./refusals.ts";
 export { nothingMeasured, setAside, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
 export { watchNodes } from "./watch-nodes.ts";

@@ -235,3 +235,9 @@ export const elsewhereSeconds = 30;
 
 /** How often its nodes may die before a rollout is set aside. A node that knows that it crashed says so before (`setAside`). */
 export const mostLost = mostKills;
+
+/**
+ * Rollouts that are to end as cancelled. What is submitted behind the order is not meant. `key`: those of one group; null: of the whole
+ * set. `isRest`: those of the group alone that are made later, if at all.
+ */
+export type EndOrder = { set: string; key: string | null; isRest: boolean; reason: string };

@@ -1,6 +1,5 @@
 /** What a ledger refuses, in the same words whatever the driver. */
 import { AlidadeError } from "../../base/errors.ts";
-import { conflicting } from "./conflict.ts";
 
 export const refusals = {
   noSet: (id: string) => new AlidadeError("not_found", `there is no set "${id}"`, { param: "set" }),
@@ -38,3 +37,8 @@ export const refusals = {
   beyondGroup: (key: string, size: number, place: number) =>
     new AlidadeError("request_invalid", `group "${key}" has the places 0 to ${size - 1}, and not ${place}`, { param: "index" }),
 };
+
+/** What was asked is at odds with what was asked before under the same name. */
+export function conflicting(param: string, message: string): AlidadeError {
+  return new AlidadeError("request_invalid", message, { param, status: 409 });
+}

@@ -3,21 +3,13 @@
  * by its number. Fences and names are a state and no events, so a node that starts late, or comes back, stands behind the
  * same gates under the same names as the others before it samples anything.
  */
+
 import { asAlidadeError, messageOf } from "../../base/errors.ts";
 import type { Controlled } from "../../proxy/control/index.ts";
 import type { EngineSlot } from "../../proxy/pool/index.ts";
 import { preferPolicy } from "../../proxy/pool/index.ts";
-import {
-  type ControlState,
-  type FenceOrder,
-  type Lease,
-  type Ledger,
-  NodeAnswer,
-  type NodeQuestion,
-  ordersOf,
-  type PolicyName,
-} from "../ledger/index.ts";
-import { newestName } from "./newest-name.ts";
+import type { PolicyName } from "../ledger/index.ts";
+import { type ControlState, type FenceOrder, type Lease, type Ledger, NodeAnswer, type NodeQuestion, ordersOf } from "../ledger/index.ts";
 
 /** How long a drain may take is the service's to say: it takes the fence back. Below the longest timer, 24 days. */
 const untilTakenBack = 20 * 86_400;
@@ -191,4 +183,10 @@ export class ControlFollower {
 function refusal(error: unknown): NodeAnswer {
   const { code, status, message } = asAlidadeError(error, "internal");
   return NodeAnswer.parse({ error: { code, status, message } });
+}
+
+/** The last name that was given to an engine's weights. `isPolicy`: it is one of the engines that serve the policy. */
+export function newestName(names: readonly PolicyName[], engine: string, isPolicy: boolean): PolicyName | null {
+  const own = names.filter(({ engines }) => (engines === null ? isPolicy : engines.includes(engine)));
+  return own.toSorted((one, other) => other.order - one.order)[0] ?? null;
 }

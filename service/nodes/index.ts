@@ -1,5 +1,5 @@
 export { sampledBy } from "./attempt-result.ts";
-export { newestName } from "./newest-name.ts";
+export { newestName } from "./control-follower.ts";
 export { faultsOfMachine } from "./node-health.ts";
 export { OldRecords } from "./old-records.ts";
 export { type NodeSetup, runNode } from "./run-node.ts";

@@ -1,8 +1,7 @@
 /** The commits of a repository that change tests and other files, and what a task is made of in each. */
 import { applyPatch } from "../../base/files/apply-patch.ts";
 import { hashTree, matchesAny, type TreeFile } from "../../base/files/file-tree.ts";
-import type { CandidateFix } from "./candidate-fix.ts";
-import type { Fix } from "./fix.ts";
+import type { CandidateFix, Fix } from "./fix.ts";
 import { instructionOf } from "./instruction.ts";
 import { NoTask } from "./no-task.ts";
 import type { ChangedFile, Commit, CommitFile, Repository } from "./repository.ts";

@@ -18,3 +18,13 @@ export type Fix = {
   data_source: string;
   labels: Record<string, string>;
 };
+
+/** A change that may become a task. */
+export type CandidateFix = {
+  /** By which it is remembered: a commit's id, or two versions. */
+  key: string;
+  /** One line for people. */
+  title: string;
+  /** Throws NoTask where no task can be made of it. */
+  fix(): Promise<Fix>;
+};

@@ -1,6 +1,6 @@
-export type { CandidateFix } from "./candidate-fix.ts";
 export { fixingCommits, type PassedOver } from "./commit-fixes.ts";
 export type { HowTested } from "./draft-task.ts";
+export type { CandidateFix } from "./fix.ts";
 export { type MakeOptions, makeTasks } from "./make-tasks.ts";
 export { publishedVersion } from "./published-version.ts";
 export { type PackageRegistry, registries } from "./registries.ts";

@@ -1,8 +1,8 @@
 /** The change between two published versions as one that may become a task. */
 import { AlidadeError } from "../../base/errors.ts";
 import type { TreeFile } from "../../base/files/file-tree.ts";
-import type { CandidateFix } from "./candidate-fix.ts";
 import { fixingCommits, type PassedOver } from "./commit-fixes.ts";
+import type { CandidateFix } from "./fix.ts";
 import type { PublishedVersion } from "./published-version.ts";
 import { Repository } from "./repository.ts";
 

@@ -1,12 +1,15 @@
 /** Does what Terminal-Bench's oracle does: runs `solution.sh`, or types the commands of `solution.yaml`. */
+
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { hashTree, type TreeFile } from "../../base/files/file-tree.ts";
+import { cached } from "../../base/host/cache-folder.ts";
 import type { GoldScript } from "../../base/schema/task.ts";
 import { textOf } from "../harbor/read-config.ts";
+import { writeTree } from "../made/write-tree.ts";
 import { readYaml } from "../readers/read-yaml.ts";
 import { parseTask } from "../task-error.ts";
-import { keptFiles } from "./kept-files.ts";
 
 const Typed = z.array(z.looseObject({ command: z.string(), append_enter: z.boolean().default(true) }));
 
@@ -34,4 +37,9 @@ async function goldScript(text: string): Promise<GoldScript> {
 
 export async function isFile(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => null))?.isFile() === true;
+}
+
+/** Copies files to a folder of the cache, because a task's own folder holds other files beside them. The folder's name is their hash. */
+export function keptFiles(files: TreeFile[]): Promise<string> {
+  return cached(`terminal-bench/${hashTree(files).slice(0, 32)}`, (folder) => writeTree(folder, files));
 }

@@ -13,8 +13,7 @@ import { parseTask, taskError } from "../task-error.ts";
 import type { LoadOptions } from "../task-format.ts";
 import { BenchConfig, unknownFields } from "./bench-config.ts";
 import { type ClientSource, clientSource } from "./client-source.ts";
-import { keptFiles } from "./kept-files.ts";
-import { isFile, knownSolution } from "./known-solution.ts";
+import { isFile, keptFiles, knownSolution } from "./known-solution.ts";
 import { type ClientConfig, readClient } from "./read-client.ts";
 import { configName, scriptName } from "./task-folders.ts";
 

@@ -10,7 +10,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { Tool } from "../../base/schema/message.ts";
 import { IdText } from "../../base/tokens/id-text.ts";
 import type { SampleEvent } from "../../engines/engine.ts";
-import { LostAnswer } from "../../engines/http/lost-answer.ts";
+import { LostAnswer } from "../../engines/http/refusal.ts";
 import { engineNamed, engines } from "../../engines/registry.ts";
 import { decode, encode, endOfTurn, logprobOf } from "../fakes/engines/scripted-engine.ts";
 import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";

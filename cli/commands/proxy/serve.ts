@@ -15,8 +15,8 @@ import { policyNotes } from "../run/policy-notes.ts";
 import { terminal } from "../terminal.ts";
 import { openWatching } from "../watch/open-watching.ts";
 import { addWatchFlags, type WatchFlags, watchOf } from "../watch/watch-flags.ts";
-import { controlTokenOf } from "./control-token.ts";
 import { openEngines } from "./open-engine.ts";
+import { controlTokenOf } from "./tell-control.ts";
 
 /** A person's program keeps its own parameters, unless flags force others. */
 const defaults = { purpose: "live" } as const;

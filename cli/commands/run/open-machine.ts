@@ -1,14 +1,15 @@
 /** What a process makes rollouts with, for a run and for a node alike. */
+
 import { LastGuard } from "../../../base/host/deaths/last-guard.ts";
 import { currentOwner } from "../../../base/host/owner.ts";
 import type { EngineSpec, HarnessProxy } from "../../../proxy/index.ts";
 import { publicGrantOf } from "../../../rollouts/accepted/index.ts";
 import { RunFolder, type RunSetup } from "../../../rollouts/index.ts";
 import { DiskBudget, WarmPool } from "../../../sandboxes/index.ts";
+import type { ForwardBounds } from "../../../sandboxes/network/index.ts";
 import type { Config } from "../../config.ts";
 import { startProxy } from "../proxy/start-proxy.ts";
 import type { Watching } from "../watch/open-watching.ts";
-import { networkBounds } from "./network-bounds.ts";
 
 type MachinePlace<Folder> = Pick<RunSetup, "run_id" | "backend" | "slots" | "graders" | "onProgress" | "onLeftOut"> & {
   /** Holds session logs, and the deaths of processes at work here. The caller holds its lock. */
@@ -47,4 +48,9 @@ export async function openMachine<Folder>(config: Config, place: MachinePlace<Fo
   };
   const all = scope.move();
   return { proxy, guard, setup, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** What a rollout may take of the network that its task allows, as its sandboxes know it. */
+export function networkBounds({ network_connections, network_bytes }: Config["bounds"]): Partial<ForwardBounds> {
+  return { connections: network_connections, bytes: network_bytes };
 }

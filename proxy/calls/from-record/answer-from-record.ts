@@ -1,10 +1,10 @@
 /** Answers about answers, from a session's record. A turn that is read there has arrived. */
+
 import type { RecordRequest } from "../../dialects/index.ts";
 import type { Gate } from "../../http/gate.ts";
 import type { HttpExchange } from "../../http/http-exchange.ts";
 import type { Call } from "../../session/call.ts";
 import type { Session } from "../../session/session.ts";
-import { noteRead } from "./note-read.ts";
 import { sessionRecord } from "./session-record.ts";
 
 /**
@@ -21,4 +21,11 @@ export async function answerFromRecord(session: Session, exchange: HttpExchange,
   gate.given(session, exchange.answerBytes);
   await sent;
   if (exchange.delivered) await noteRead(session, read);
+}
+
+/** For a turn that a client has by another way than its answer. Records the delivery of calls whose answer is not known to have arrived. Throws the store's errors. */
+export async function noteRead(session: Session, calls: Iterable<Call>): Promise<void> {
+  for (const call of calls)
+    if (!session.isDelivered(call))
+      await session.noteAnswer(call, { type: "replayed", time: Date.now(), call_id: call.id, delivery: "complete" });
 }

@@ -1,13 +1,15 @@
 /** Nodes, their leases, and the attempts that they have. Each function runs inside a transaction, unless it says otherwise. */
+
 import type { HeardNode, NodeReport } from "../control-state.ts";
-import { toClaim, toHeardNode, toNodeState } from "../from-rows.ts";
+import { type EnginePlaces, type EngineUse, grantPlaces } from "../engine-places.ts";
+import { toClaim, toHeardNode, toNodePlaces, toNodeState } from "../from-rows.ts";
 import { groupToolsOf } from "../group-tools.ts";
+import type { Lease } from "../ledger.ts";
 import {
   type AttemptName,
   beatSeconds,
   type Claim,
   type ClaimedSets,
-  type Lease,
   leaseSeconds,
   mostLost,
   type NodeSpec,
@@ -23,7 +25,7 @@ import { endRollouts, rolloutsToEnd, writeEnds } from "./ends/end-rollouts.ts";
 import { isToEnd } from "./ends/endings.ts";
 import { lockGroupOf } from "./ends/stop-groups.ts";
 import { joinTheLineOf } from "./join-the-line.ts";
-import { now, ownXid } from "./tables.ts";
+import { lock, now, ownXid } from "./tables.ts";
 
 /** `isNews`: others may be begun by it. `set`: of which it may have ordered others to end. */
 type Finish = { end: "accepted" | "fenced"; isNews: boolean; set: string | null };
@@ -204,4 +206,13 @@ export async function lookForAnswers(db: Transaction, mark: string | null): Prom
 
 export async function drainNode(db: Transaction, name: string): Promise<void> {
   if ((await db.run("UPDATE nodes SET is_draining = true WHERE name = $1", name)) === 0) throw refusals.noNode(name);
+}
+
+/** Places at engines. One node at a time, so that none is given what another one was given just now. */
+export async function grant(db: Transaction, { node, epoch }: Lease, uses: readonly EngineUse[]): Promise<EnginePlaces[]> {
+  await lock(db, "places");
+  const others = await db.all("SELECT name, engines FROM nodes WHERE name <> $1 AND engines IS NOT NULL", node);
+  const granted = grantPlaces(node, uses, others.map(toNodePlaces));
+  const kept = await db.run("UPDATE nodes SET engines = $3 WHERE name = $1 AND epoch = $2", node, epoch, JSON.stringify(granted));
+  return kept === 1 ? granted : [];
 }

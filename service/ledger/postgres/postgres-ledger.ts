@@ -22,6 +22,7 @@ import {
   expire,
   finish,
   finishAlone,
+  grant,
   join,
   leave,
   lookForAnswers,
@@ -43,7 +44,6 @@ import { expireOf, removals, removed, setsThatMayExpire } from "./expire-results
 import { controlOf, saveControl } from "./facts.ts";
 import { type HoldPatience, heldBack, usualPatience } from "./held-back.ts";
 import { leaveTheLine, trimTurns } from "./join-the-line.ts";
-import { grant } from "./places.ts";
 import { PostgresWrites } from "./postgres-writes.ts";
 import { prepare } from "./prepare.ts";
 import { forget, keep, keepTally, lookForResults, resultOf, results, tallyOf, wholeGroups } from "./results.ts";

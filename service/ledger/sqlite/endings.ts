@@ -3,8 +3,9 @@
  * is claimed any more. They are ended in parts, a transaction each, because a transaction holds this process up. The order stays until
  * all are over: what a process leaves that dies is ended by the next one.
  */
-import type { EndOrder } from "../end-order.ts";
+
 import { specOf } from "../from-rows.ts";
+import type { EndOrder } from "../ledger.ts";
 import { cancelledAlike } from "../result-row.ts";
 import { countCancelled } from "./admit.ts";
 import type { Database, TableRow } from "./database.ts";

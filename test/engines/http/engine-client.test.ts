@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../../base/errors.ts";
 import { EngineClient } from "../../../engines/http/engine-client.ts";
-import { LostAnswer } from "../../../engines/http/lost-answer.ts";
+import { LostAnswer } from "../../../engines/http/refusal.ts";
 import { type SampledNothing, sampledNothing } from "../../../engines/http/sampled-nothing.ts";
 import { sglangSampledNothing } from "../../../engines/sglang/sampled-nothing.ts";
 import { vllmSampledNothing } from "../../../engines/vllm/sampled-nothing.ts";

@@ -10,8 +10,7 @@ import { joinTheLine } from "../join-the-line.ts";
 import { historyOf, keepHistory } from "../set-row.ts";
 import { noteSuperseded } from "../superseded.ts";
 import { now, ownXid } from "../tables.ts";
-import { isEndingGroup, isToEnd, orderEnding } from "./endings.ts";
-import { whole } from "./whole.ts";
+import { isEndingGroup, isToEnd, orderEnding, whole } from "./endings.ts";
 
 type Ending = {
   /** Only where this attempt is the one that runs; null: in any state, and the caller has locked them. */

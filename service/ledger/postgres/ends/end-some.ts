@@ -9,7 +9,7 @@ import { newestTurn } from "../join-the-line.ts";
 import { setOf } from "../set-row.ts";
 import { noteSuperseded } from "../superseded.ts";
 import { lock, now } from "../tables.ts";
-import { whole } from "./whole.ts";
+import { whole } from "./endings.ts";
 
 /** `isDone`: all of the order are over, and it is gone. */
 export type EndedPart = { ended: number; isDone: boolean };

@@ -3,8 +3,10 @@
  * commit of such an order on none of them is claimed. They are ended in parts, a transaction each (`endSome`), so that no transaction
  * holds results back and no service waits. The order stays until all are over: what a process leaves that dies is ended by another.
  */
-import type { EndOrder } from "../../end-order.ts";
+
+import type { EndOrder } from "../../ledger.ts";
 import type { Transaction } from "../connection/postgres-database.ts";
+import { ownXid } from "../tables.ts";
 
 export async function orderEnding(db: Transaction, { set, key, isRest, reason }: EndOrder): Promise<void> {
   const ofWholeSet = "UPDATE endings SET upto = nextval('places') WHERE set_id = $1 AND group_key IS NULL";
@@ -33,3 +35,9 @@ export const isToEnd = `EXISTS (
       SELECT FROM endings WHERE endings.set_id = rollouts.set_id AND (endings.group_key IS NULL OR endings.group_key = rollouts.group_key)
       AND (rollouts.state = 'later' OR NOT endings.is_rest) AND rollouts.place <= endings.upto
     )`;
+
+/** A group is whole, once, when all that is wanted of it is over; `isWhole` says so in SQL. */
+export function whole(isWhole: string): string {
+  return `whole_xid = CASE WHEN whole_xid IS NULL AND ${isWhole} THEN ${ownXid} ELSE whole_xid END,
+    whole_seq = CASE WHEN whole_xid IS NULL AND ${isWhole} THEN nextval('places') ELSE whole_seq END`;
+}
