@@ -47,6 +47,24 @@ export function describeVerdict(verdict: Verdict): [string, string][] {
   return rows.filter((row): row is [string, string] => row[1] !== null);
 }
 
+/** The same in one sentence: what a reader asks first. null: the verdict says no more than its reward. */
+export function whyVerdict({ reward, status, error, evidence, components }: Verdict): string | null {
+  const { failed, failed_count, required, report_problem, no_change } = Evidence.parse(evidence);
+  if (error !== null) return `${error.code.replaceAll("_", " ")}: ${error.message}`;
+  if ((failed_count ?? 0) > 0) {
+    const names = (failed ?? []).slice(0, mostNames).map(({ name }) => name);
+    const more = (failed_count ?? 0) - names.length;
+    const of = required == null ? `${failed_count}` : `${failed_count} of ${required} required`;
+    return `${of} tests failed${names.length === 0 ? "" : `: ${names.join(", ")}`}${more > 0 && names.length > 0 ? ` and ${more} more` : ""}`;
+  }
+  if (report_problem != null) return `the report of the tests: ${report_problem}`;
+  if (no_change && reward !== 1) return "nothing was changed";
+  if (required != null) return countedTests(required, 0);
+  const values = Object.entries(components).map(([name, { value }]) => `${name} ${value === null ? "not measured" : value}`);
+  if (values.length > 0) return values.slice(0, mostNames).join(", ");
+  return status === "graded" ? null : status.replaceAll("_", " ");
+}
+
 function countedTests(required: number, failed: number): string {
   if (failed > 0) return `${failed} of ${required} required ones did not pass`;
   return required === 1 ? "the required one passed" : `all ${required} required ones passed`;

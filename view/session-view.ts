@@ -43,6 +43,8 @@ export type BlockView = {
   detail: string;
   text: string;
   error: boolean;
+  /** URLs of its pictures, as they were sent. */
+  images: string[];
 };
 
 export type BranchView = {
@@ -130,18 +132,21 @@ function toBlocks(message: Message | undefined): BlockView[] {
 }
 
 function toBlock(role: Message["role"], part: Part): BlockView {
+  const plain = { detail: "", error: false, images: [] };
   switch (part.type) {
     case "text":
-      return { kind: role === "tool" ? "tool_result" : role, detail: "", text: part.text, error: false };
+      return { ...plain, kind: role === "tool" ? "tool_result" : role, text: part.text };
     case "reasoning":
-      return { kind: "reasoning", detail: "", text: part.text, error: false };
+      return { ...plain, kind: "reasoning", text: part.text };
     case "tool_call":
-      return { kind: "tool_call", detail: part.name, text: part.arguments, error: false };
+      return { ...plain, kind: "tool_call", detail: part.name, text: part.arguments };
     case "image":
-      return { kind: "image", detail: "", text: describeImage(part.url), error: false };
+      return { ...plain, kind: "image", text: describeImage(part.url), images: [part.url] };
     case "tool_result": {
       const text = part.content.map((inner) => (inner.type === "text" ? inner.text : `[${describeImage(inner.url)}]`)).join("\n");
-      return { kind: "tool_result", detail: part.is_error ? "error" : "", text, error: part.is_error };
+      const images = part.content.flatMap((inner) => (inner.type === "image" ? [inner.url] : []));
+      const { is_error: error } = part;
+      return { kind: "tool_result", detail: error ? "error" : "", text, error, images };
     }
   }
 }

@@ -79,6 +79,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./records/show.ts")).show,
   },
   {
+    name: "view",
+    summary: "read a run in the browser: why, tokens, groups, figures",
+    load: async () => (await import("./view/view.ts")).view,
+  },
+  {
     name: "diff",
     summary: "align two sessions token by token and show where they part",
     load: async () => (await import("./records/diff.ts")).diff,

@@ -11,6 +11,13 @@ export async function openIndex(folder: string): Promise<IndexFile> {
   return updateIndex(folder, known);
 }
 
+/** An open index as the records are now, for a reader that stays: null where it is as it was. It is not written. */
+export async function refreshIndex(folder: string, known: IndexFile): Promise<IndexFile | null> {
+  if (await isFresh(folder, known)) return null;
+  const { updateIndex } = await import("./update-index.ts");
+  return updateIndex(folder, known, { isLive: true });
+}
+
 async function isFresh(folder: string, index: IndexFile): Promise<boolean> {
   for (const [key, name] of Object.entries(indexedFiles)) {
     const seen = index.files[key as keyof typeof indexedFiles];

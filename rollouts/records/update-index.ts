@@ -29,8 +29,11 @@ import {
 } from "./index-file.ts";
 import { attemptKey } from "./run-records.ts";
 
-/** `known`: an index of earlier. Where the folder cannot be written the index is only returned. */
-export async function updateIndex(folder: string, known: IndexFile | null): Promise<IndexFile> {
+/**
+ * `known`: an index of earlier, which is changed. Where the folder cannot be written the index is only returned.
+ * `isLive`: it is not written, and open sessions that are known are not read again: the caller reads on in them.
+ */
+export async function updateIndex(folder: string, known: IndexFile | null, { isLive = false } = {}): Promise<IndexFile> {
   const index = known !== null && (await isContinued(folder, known)) ? known : emptyIndex();
   index.files.trajectories = await readOn(
     join(folder, indexedFiles.trajectories),
@@ -46,8 +49,8 @@ export async function updateIndex(folder: string, known: IndexFile | null): Prom
     records.set(attemptKey(figures), { place, figures });
   });
   index.records = [...records.values()];
-  index.sessions = await readLoose(folder, index);
-  await writeIndex(folder, index);
+  index.sessions = await readLoose(folder, index, isLive);
+  if (!isLive) await writeIndex(folder, index);
   return index;
 }
 
@@ -214,13 +217,13 @@ function between(from: number | undefined, to: number | undefined): number | nul
 }
 
 /** Those that are as they were are not read again. */
-async function readLoose(folder: string, index: IndexFile): Promise<LooseSession[]> {
+async function readLoose(folder: string, index: IndexFile, isLive: boolean): Promise<LooseSession[]> {
   const store = new DiskStore(join(folder, "sessions"));
   const before = new Map(index.sessions.map((one) => [one.session_id, one]));
   return Array.fromAsync(await looseSessions(folder, index), async (session_id) => {
     const { size: bytes, mtimeMs: changed } = await stat(join(store.folder, `${session_id}.jsonl`));
     const seen = before.get(session_id);
-    if (seen?.bytes === bytes && seen.changed === changed) return seen;
+    if (seen !== undefined && (isLive || (seen.bytes === bytes && seen.changed === changed))) return seen;
     return { session_id, bytes, changed, ...(await readSession(store, session_id)) };
   });
 }

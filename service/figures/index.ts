@@ -1,4 +1,5 @@
 export { attemptFigures } from "./attempt-figures.ts";
+export { CoveredTime } from "./covered-time.ts";
 export { type Evaluation, EvaluationTally, KeptEvaluation } from "./evaluation-tally.ts";
 export { type Figure, type StepFigures, stepFigures } from "./step-figures.ts";
 export { KeptSteps, newestOf, StepTallies } from "./step-tallies.ts";

@@ -31,7 +31,8 @@ export type SessionDiff = {
   alignment: { trace_a: string; trace_b: string; stretches: (Stretch & { in_a: string; in_b: string })[] } | null;
 };
 
-export function compareSessions(a: Trajectory, b: Trajectory): SessionDiff {
+/** `aligns`: whether the longest traces are aligned too, which takes longest. */
+export function compareSessions(a: Trajectory, b: Trajectory, { aligns = true } = {}): SessionDiff {
   const [left, right] = [new Side(a), new Side(b)];
   const calls = pairCalls(a, b).map(([inA, inB]) => compareCalls(inA, inB, left, right));
   const first = calls.find((pair) => !pair.same);
@@ -39,7 +40,7 @@ export function compareSessions(a: Trajectory, b: Trajectory): SessionDiff {
     same: first === undefined,
     calls,
     parting: first === undefined ? null : partingOf(first, left, right),
-    alignment: alignLongest(left, right),
+    alignment: aligns ? alignLongest(left, right) : null,
   };
 }
 

@@ -21,6 +21,7 @@ const verbs = [
   "ls",
   "stats",
   "show",
+  "view",
   "diff",
   "fidelity",
   "audit",

@@ -103,7 +103,7 @@ test("ls lists runs, rollouts by their last attempt, and every session; filters 
   const { stdout } = await cli(["ls", "rollouts", "--run", folder]);
   assert.match(stdout, /^a +slug +0 +done +1 +6 .* 2\.5 +exited +split=held-out$/m);
   const wrong = await cli(["ls", "--reward", "high"]);
-  assert.deepEqual([wrong.code, /Give a number/.test(wrong.stderr)], [2, true]);
+  assert.deepEqual([wrong.code, /give a number/.test(wrong.stderr)], [2, true]);
 });
 
 test("stats gives mean reward and pass@k over tasks, by task, policy and label, as a table, CSV and JSON", async (t) => {

@@ -55,14 +55,16 @@ export class LogBuilder {
   readonly entries: LogEntry[] = [];
   /** By call id: what passed between proxy and engine, as an independent witness saw it. */
   readonly exchanges = new Map<string, EngineExchange>();
-  readonly #vocabulary = new Map<string, number>();
+  readonly #vocabulary: Map<string, number>;
   /** Input ‖ output of each call: what later lists are stored against. */
   readonly #lists = new Map<string, { tokens: number[]; messages: Message[] }>();
   readonly #toolsSeen = new Set<string>();
   #time = 1000;
   #calls = 0;
 
-  constructor(spec: Partial<SessionSpec> = {}) {
+  /** `vocabulary`: one that several logs share, as one tokenizer's. */
+  constructor(spec: Partial<SessionSpec> = {}, vocabulary = new Map<string, number>()) {
+    this.#vocabulary = vocabulary;
     this.entries.push({
       type: "opened",
       schema_version: 2,

@@ -1,0 +1,176 @@
+/** The view as a server: who may read it, what its pages say, and what they never do. */
+import assert from "node:assert/strict";
+import { appendFile } from "node:fs/promises";
+import { request } from "node:http";
+import { join } from "node:path";
+import { test } from "node:test";
+import { untrainedReasons } from "../../../base/schema/reasons/untrained.ts";
+import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
+import { png, tokenizer, viewedRollout, writeViewedRun } from "../../fakes/records/viewed-run.ts";
+import { serveView, viewKey } from "../../fakes/view/served-view.ts";
+
+const scratch = scratchFolder("view");
+
+test("each request needs the key, and the link's key becomes a cookie that stands in no address", async () => {
+  const folder = join(scratch, "key");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  for (const path of ["", "tasks", "rollout?id=ses1", "tokens?id=ses1", "picture?id=ses3&hash=x", "events", "assets/page.js", "nope"]) {
+    const answer = await fetch(`${view.url}/${path}`);
+    assert.equal(answer.status, 401, path);
+    assert.match(answer.headers.get("content-security-policy") ?? "", /^default-src 'none'; script-src 'self'/);
+  }
+  assert.equal((await fetch(`${view.url}/?key=other`, { redirect: "manual" })).status, 401);
+  const opened = await fetch(`${view.url}/tasks?page=1&key=${viewKey}`, { redirect: "manual" });
+  assert.deepEqual([opened.status, opened.headers.get("location")], [303, "/tasks?page=1"]);
+  const cookie = opened.headers.get("set-cookie") ?? "";
+  assert.match(cookie, /^alidade_view_\d+=.*HttpOnly.*SameSite=Lax/);
+  assert.equal((await fetch(`${view.url}/tasks`, { headers: { cookie: cookie.split(";")[0] ?? "" } })).status, 200);
+});
+
+test("a name of a stranger that leads here is refused, also with the key", async () => {
+  const folder = join(scratch, "host");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  const statusAt = (host: string) =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const headers = { host, authorization: `Bearer ${viewKey}` };
+      request(`${view.url}/`, { headers }, (answer) => resolve(answer.resume().statusCode))
+        .on("error", reject)
+        .end();
+    });
+  const { port } = new URL(view.url);
+  assert.deepEqual(
+    [await statusAt(`evil.example:${port}`), await statusAt("127.0.0.1:1"), await statusAt(`localhost:${port}`)],
+    [400, 400, 200],
+  );
+});
+
+test("the rollout's page says why, opens on the turn that failed, and leads to its neighbours of the filtered list", async () => {
+  const folder = join(scratch, "rollout");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  const page = await view.text("rollout?id=ses3&reward=0");
+  assert.match(page, /2 of 3 required tests failed: test_above, test_edge/);
+  assert.match(page, /edit failed: the text occurs twice in clamp\.py/, "the turn that is shown is the one that failed");
+  assert.match(page, /<a class="key-j" href="rollout\?id=ses5&amp;reward=0">/);
+  assert.match(page, /<a class="key-k" href="rollout\?id=ses2&amp;reward=0">/);
+  assert.match(page, /queue 0\.8 s.*init 4\.2 s.*run 36 s/s);
+  const hash = /picture\?id=ses3&amp;hash=(\w+)/.exec(page)?.[1];
+  const picture = await view.get(`picture?id=ses3&hash=${hash}`);
+  assert.deepEqual([picture.headers.get("content-type"), picture.headers.get("x-content-type-options")], ["image/png", "nosniff"]);
+  assert.deepEqual(Buffer.from(await picture.arrayBuffer()).toString("base64"), png.split(",")[1]);
+  assert.match(await view.text("rollout?id=ses17"), /null.*grader timeout: The tests did not end within 900 seconds\./s);
+});
+
+test("every sampled token of a session stands on its page once, and every untrained one with its reason", async () => {
+  const folder = join(scratch, "tokens");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  for (const { id } of view.reader.rollouts) {
+    const trajectory = await view.reader.trajectory(id);
+    const seen = new Map<string, string>();
+    for (const { trace_id } of trajectory.traces) {
+      const page = await view.text(`tokens?id=${id}&trace=${trace_id}&from=0`);
+      for (const [, words = ""] of page.matchAll(/<i class="m-(?:trained|forced|not)[^"]*" title="([^"]*)"/g)) {
+        const [, state = "", position, node] =
+          /logprob \S+ · (trained|not trained: [\w ]+) · position (\d+) · turn \d+ · (\w+)/.exec(words) ?? [];
+        seen.set(`${node} ${position}`, state);
+      }
+    }
+    const reasons = [...seen.values()]
+      .filter((state) => state !== "trained")
+      .map((state) => state.slice("not trained: ".length).replaceAll(" ", "_"));
+    const { sampled_tokens, trainable_tokens, excluded } = trajectory.fidelity;
+    assert.deepEqual([seen.size, seen.size - reasons.length], [sampled_tokens, trainable_tokens], id);
+    assert.deepEqual(
+      Object.fromEntries(
+        Map.groupBy(reasons, (reason) => reason)
+          .entries()
+          .map(([reason, all]) => [reason, all.length]),
+      ),
+      excluded,
+    );
+    for (const reason of reasons) assert.ok(Object.hasOwn(untrainedReasons, reason), reason);
+  }
+  assert.match(await view.text("tokens?id=ses1&turn=2"), /upper.*bound/s, "texts come from the run's vocabulary");
+});
+
+test("a token without a text on record is shown as its id", async () => {
+  const folder = join(scratch, "ids");
+  await writeViewedRun(folder);
+  await appendFile(join(folder, "vocabulary", `${tokenizer}.jsonl`), `{"id":2,"bytes":[226,130]}\n`);
+  await using view = await serveView(folder);
+  const page = await view.text("tokens?id=ses1&from=0");
+  assert.match(page, /&lt;e2&gt;&lt;82&gt;/, "a part of a character is shown as its bytes");
+  const { trajectory } = viewedRollout({
+    at: 99,
+    task_id: "t",
+    group_id: "g",
+    sample_index: 0,
+    size: 1,
+    reward: 1,
+    turns: 2,
+    words: 1,
+    vocabulary: new Map(),
+  });
+  await appendFile(
+    join(folder, "trajectories.jsonl"),
+    `${JSON.stringify({ ...trajectory, calls: trajectory.calls.map((call) => ({ ...call, fingerprints: null })) })}\n`,
+  );
+  await using other = await serveView(folder);
+  assert.match(await other.text("tokens?id=ses99"), /<u>\d+<\/u>/);
+});
+
+test("a group's page puts its samples side by side, with where each parts from the best one", async () => {
+  const folder = join(scratch, "group");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  const page = await view.text("group?task=clamp&group=clamp-g0");
+  assert.match(page, /sample 3.*parts from sample 0 at <a[^>]*turn=2[^>]*>turn 2<\/a>.*min\(x, high\).*max\(x, high\)/s);
+  assert.match(await view.text("group?task=parse&group=parse-g0"), /no variance/);
+  const tasks = await view.text("tasks");
+  const order = [...tasks.matchAll(/href="\.\/\?task=(\w+)"/g)].map(([, task]) => task);
+  assert.deepEqual(order, ["parse", "sort", "fetch", "clamp"], "no variance, then nulls, then mixed ones");
+});
+
+test("a page that listens is told of a rollout that ended, and one that comes back of what it missed", async () => {
+  const folder = join(scratch, "events");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  const told = async (after: string | null, act: () => Promise<void>): Promise<{ id: string; ids: string[] }> => {
+    const answer = await view.get("events", after === null ? {} : { "last-event-id": after });
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let said = (await reader.read()).value ?? "";
+    await act();
+    for (;;) {
+      const found = /id: (\d+)\nevent: rollouts\ndata: (.*)\n/.exec(said);
+      if (found === null) said += (await reader.read()).value ?? "";
+      else {
+        await reader.cancel();
+        return { id: found[1] ?? "", ids: (JSON.parse(found[2] ?? "") as { rows: { id: string }[] }).rows.map(({ id }) => id) };
+      }
+    }
+  };
+  const add = async (at: number) => {
+    const { trajectory, record } = viewedRollout({
+      at,
+      task_id: "late",
+      group_id: "late-g0",
+      sample_index: 0,
+      size: 2,
+      reward: 1,
+      turns: 2,
+      words: 1,
+      vocabulary: new Map(),
+    });
+    await appendFile(join(folder, "trajectories.jsonl"), `${JSON.stringify(trajectory)}\n`);
+    await appendFile(join(folder, "rollouts.jsonl"), `${JSON.stringify(record)}\n`);
+  };
+  const first = await told(null, () => add(50));
+  assert.ok(first.ids.includes("ses50"), first.ids.join());
+  const second = await told(first.id, () => add(51));
+  assert.ok(second.ids.includes("ses51") && !second.ids.includes("ses50"), second.ids.join());
+  const again = await told(first.id, async () => undefined);
+  assert.ok(again.ids.includes("ses51"), "it goes on behind its last event");
+});

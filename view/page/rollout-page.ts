@@ -1,0 +1,165 @@
+/** Screen 1: why a rollout earned what it did. It opens on the turn that failed. */
+import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
+import { CoveredTime } from "../../service/figures/index.ts";
+import { describeRecord, whyVerdict } from "../describe-verdict.ts";
+import type { Entry } from "../run/entries.ts";
+import type { ViewedRollout } from "../run/run-reader.ts";
+import { type SessionView, type TurnView, toSessionView } from "../session-view.ts";
+import { stackedBar } from "./bars.ts";
+import { factRows, meaning } from "./facts.ts";
+import { link, type PageLinks } from "./links.ts";
+import { cutText, type Markup, markup, nothing } from "./markup.ts";
+import { turnDetail } from "./turn-detail.ts";
+import { turnList } from "./turn-list.ts";
+import { number, percent, rewardPill, seconds, sorted, spaced } from "./words.ts";
+
+export type RolloutPage = {
+  rollout: ViewedRollout;
+  group: readonly ViewedRollout[];
+  /** null: nothing was recorded yet. */
+  trajectory: Trajectory | null;
+  record: RolloutRecord | null;
+  /** Where it lies in the list that one came from; null: it is not of that list. */
+  place: { query: string; previous: string | null; next: string | null; at: number; of: number } | null;
+  /** The turn that is shown; null: the one to look at first. */
+  turn: number | null;
+  links: PageLinks;
+};
+
+export function rolloutPage(page: RolloutPage): Markup {
+  const { rollout, trajectory, record, links, place } = page;
+  const { entry } = rollout;
+  const view = trajectory && toSessionView(trajectory);
+  const shown = view && (view.turns.find(({ number: at }) => at === page.turn) ?? turnToLookAt(view));
+  const query = place?.query ?? "";
+  return markup`
+<div class="head">
+<h1>${entry.task_id ?? entry.session_id ?? ""}${entry.sample_index === null ? "" : `/${entry.sample_index}`} ${rewardPill(entry.reward)}
+<small>${gradedBy(entry, record)}</small></h1>
+${steps(page)}
+</div>
+${groupStrip(page)}
+<p class="why"><b>why</b> ${whyOf(entry, record)}</p>
+${evidence(page)}
+${times(entry, trajectory)}
+${tokenLine(entry, view)}
+${sessionsOf(page)}
+${
+  view === null || shown === null
+    ? markup`<p class="quiet">Nothing of its session was recorded.</p>`
+    : markup`<div class="session">${turnList(view, shown, rollout.id, query, links)}
+<div class="detail">${turnDetail(view, shown, rollout.id, query, links)}</div></div>`
+}`;
+}
+
+function gradedBy(entry: Entry, record: RolloutRecord | null): string {
+  const verdict = record?.verdict;
+  const end = entry.end === null || entry.end === "exited" ? "" : `ended: ${spaced(entry.end)}`;
+  const attempt = entry.attempt > 1 ? `attempt ${entry.attempt}` : "";
+  const mask = entry.mask_reason === null ? "" : `not in the loss: ${spaced(entry.mask_reason)}`;
+  const grader = verdict == null ? spaced(entry.state) : `${spaced(verdict.status)} by ${verdict.grader} at ${verdict.tier}`;
+  return [grader, end, mask, attempt].filter((word) => word !== "").join(" · ");
+}
+
+/** Previous and next of the list, by `k` and `j`. */
+function steps({ place, links }: RolloutPage): Markup {
+  if (place === null) return nothing;
+  const { query, previous, next, at, of } = place;
+  const to = (id: string | null) => (id === null ? null : links.rollout(id, { query }));
+  return markup`<p class="steps">${link(to(previous), "← k", "key-k")} ${link(links.run(query), `${number(at)} of ${number(of)}`)} ${link(to(next), "j →", "key-j")}</p>`;
+}
+
+/** Rewards of its group, each a link; this one is marked. */
+function groupStrip({ rollout, group, links, place }: RolloutPage): Markup {
+  const { entry } = rollout;
+  if (entry.group_id === null || group.length < 2) return nothing;
+  const query = place?.query ?? "";
+  const samples = group.slice(0, mostSiblings).map((one) => {
+    const kind = one.id === rollout.id ? "this" : "";
+    return markup`${link(links.rollout(one.id, { query }), rewardPill(one.entry.reward), `sample ${kind}`)} `;
+  });
+  const more = group.length > mostSiblings ? `and ${number(group.length - mostSiblings)} more` : "";
+  return markup`<p class="group">${link(links.group(entry.task_id, entry.group_id), "group, where samples part", "key-d")} ${samples}${more}</p>`;
+}
+
+const mostSiblings = 64;
+
+export function whyOf(entry: Entry, record: RolloutRecord | null): string {
+  const words = [
+    record?.error == null ? null : `${spaced(record.error.code)}: ${record.error.message}`,
+    record?.verdict == null ? null : whyVerdict(record.verdict),
+    entry.reward === null && record === null ? "no verdict is on record" : null,
+    entry.state !== "done" && entry.state !== "recorded" ? `it is not over: ${entry.state}` : null,
+  ];
+  const said = words.filter((one) => one !== null);
+  return cutText([...new Set(said)].join(" · ") || "the verdict gives no reason beside its reward", 2_000);
+}
+
+function evidence({ record, rollout, links }: RolloutPage): Markup {
+  if (record === null) return nothing;
+  const rows = describeRecord(record, true);
+  const of = (...names: string[]) => rows.filter(([name]) => names.includes(name));
+  const rest = rows.filter(([name]) => !["output ends", "harness's last words"].includes(name));
+  const fold = (name: string, shown: [string, string][]) =>
+    shown.length === 0 ? nothing : markup`<details><summary>${name}</summary>${factRows(shown)}</details>`;
+  const work = record.work === null ? null : links.work(rollout.id);
+  return markup`<div class="evidence">${fold("verdict", rest)}${fold("output of the grading", of("output ends"))}${fold(
+    "harness's last words",
+    of("harness's last words"),
+  )}${work === null ? nothing : markup`<a href="${work}">what it changed (diff)</a>`}</div>`;
+}
+
+/** Waiting, making, running and grading as one bar, and the engine's share of the run. */
+function times(entry: Entry, trajectory: Trajectory | null): Markup {
+  const { phases } = entry;
+  if (phases === null)
+    return entry.seconds === null ? nothing : markup`<p class="quiet">${seconds(entry.seconds)} from first call to last answer</p>`;
+  const names = ["queue", "init", "run", "grade"] as const;
+  const parts = names.map((name) => ({ kind: `phase-${name}`, size: phases[name] ?? 0, title: `${name} ${seconds(phases[name])}` }));
+  const whole = parts.reduce((sum, { size }) => sum + size, 0);
+  const engine = trajectory === null || phases.run === null ? "" : ` · engine ${percent(engineSeconds(trajectory), phases.run)} of run`;
+  const legend = parts.map(
+    ({ kind, title }) =>
+      markup`<span><svg width="10" height="10" aria-hidden="true"><rect class="${kind}" width="10" height="10"/></svg> ${title}</span> `,
+  );
+  return markup`<div class="times">${stackedBar(parts)}<p class="quiet legend">${legend}· ${seconds(whole)} in all${engine}</p></div>`;
+}
+
+/** Time in which an engine had a call of it; calls side by side count once. */
+function engineSeconds({ calls }: Trajectory): number {
+  const covered = new CoveredTime();
+  for (const { times } of calls) if (times.finished !== null) covered.add(times.begun, times.finished);
+  return covered.spans.reduce((sum, { from, to }) => sum + to - from, 0) / 1000;
+}
+
+function tokenLine(entry: Entry, view: SessionView | null): Markup {
+  const sampled = view?.trajectory.fidelity.sampled_tokens ?? entry.sampled_tokens;
+  if (sampled === null) return nothing;
+  const { trainable_tokens: trained = entry.trainable_tokens, excluded = entry.excluded } = view?.trajectory.fidelity ?? {};
+  const reasons = sorted(excluded).map(
+    ([reason, tokens]) => markup`<abbr title="${meaning(untrainedReasons, reason)}">${spaced(reason)} ${number(tokens)}</abbr> `,
+  );
+  const left = sampled - (trained ?? 0);
+  return markup`<p class="tokens-line"><b>tokens</b> ${number(sampled)} sampled · ${number(trained)} trained${left === 0 ? nothing : markup` · ${number(left)} not: ${reasons}`}</p>`;
+}
+
+/** The sessions of a team. */
+function sessionsOf({ rollout, links, place }: RolloutPage): Markup {
+  if (rollout.members.length < 2) return nothing;
+  const all = rollout.members.flatMap(({ member, session_id }) =>
+    session_id === null ? [] : [markup`${link(links.rollout(session_id, { query: place?.query ?? "" }), member ?? session_id)} `],
+  );
+  return markup`<p>team: ${all}</p>`;
+}
+
+/** The last call that failed, else the last turn behind a tool's error, else the last one of the agent that has the task. */
+function turnToLookAt({ turns, trajectory }: SessionView): TurnView | null {
+  const lead = turns.filter(({ call }) => trajectory.lead_agents.includes(call.agent) && call.request_class === "main");
+  const failed = lead.findLast(({ call }) => call.error !== null);
+  const errors = lead.filter(({ added }) => added.some(({ error }) => error));
+  const behind = errors.at(-1);
+  const caused = behind === undefined ? undefined : turns.find(({ number: at }) => at === behind.parent);
+  return failed ?? caused ?? lead.at(-1) ?? turns.at(-1) ?? null;
+}

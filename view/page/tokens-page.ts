@@ -1,0 +1,152 @@
+/** Screen 2: a session's tokens, and why each is not trained. */
+import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
+import type { TokenOfPage, TokenRun, TokenWindow } from "../tokens/token-window.ts";
+import { windowTokens } from "../tokens/token-window.ts";
+import { meaning } from "./facts.ts";
+import { link, type PageLinks } from "./links.ts";
+import { cutText, type Markup, markup, nothing } from "./markup.ts";
+import { number, spaced } from "./words.ts";
+
+export const colours = ["logprob", "mask", "policy"] as const;
+export type Colour = (typeof colours)[number];
+
+export type TokensPage = {
+  trajectory: Trajectory;
+  /** null: no token ids are on record. */
+  window: TokenWindow | null;
+  colour: Colour;
+  links: PageLinks;
+};
+
+export function tokensPage(page: TokensPage): Markup {
+  const { trajectory, window, colour, links } = page;
+  const { session_id, task, group, fidelity } = trajectory;
+  const head = markup`<h1>${link(links.rollout(session_id), `${task.id ?? session_id}${group.sample_index === null ? "" : `/${group.sample_index}`}`)} <small>tokens · ${number(fidelity.sampled_tokens)} sampled · ${number(fidelity.trainable_tokens)} trained</small></h1>${traceChoice(page)}${outside(trajectory)}`;
+  if (window === null)
+    return markup`${head}<p class="quiet">No token ids were recorded, so there is nothing to show: ${trajectory.calls.find(({ missing }) => missing !== null)?.missing ?? "the engine gave none"}.</p>`;
+  const choice = colours.map((name) =>
+    link(
+      links.tokens(session_id, { trace: window.trace_id, from: window.from, colour: name }),
+      name,
+      `colour colour-${name}${name === colour ? " chosen" : ""}`,
+    ),
+  );
+  return markup`${head}
+<p class="colours">colour: ${choice} <span class="legend-tokens">${legend(trajectory)}</span></p>
+${window.from > 0 ? link(links.tokens(session_id, { trace: window.trace_id, from: Math.max(0, window.from - windowTokens), colour }), `${number(window.from)} tokens before`, "before") : nothing}
+<div id="tokens" data-colour="${colour}">${tokenRuns(page, window)}</div>
+${moreLink(page, window)}
+<p id="token" role="status" class="quiet">Point at a token, or click it, to read what is on record of it.</p>`;
+}
+
+function moreLink({ trajectory, colour, links }: TokensPage, { to, length, trace_id }: TokenWindow): Markup {
+  if (to >= length) return markup`<p class="quiet end">the end: ${number(length)} tokens</p>`;
+  return link(links.tokens(trajectory.session_id, { trace: trace_id, from: to, colour }), `${number(length - to)} tokens behind`, "more");
+}
+
+/** The runs of one window, as they stand in the page and as further windows come. */
+function tokenRuns({ trajectory }: TokensPage, window: TokenWindow): Markup {
+  const policies = trajectory.fidelity.policy_versions;
+  return markup`<div class="window" data-from="${window.from}">${window.runs.map((run) => runView(run, policies))}</div>`;
+}
+
+/** A context of this length is folded: what was sampled is what a reader comes for. */
+const foldedContext = 40;
+
+function runView(run: TokenRun, policies: readonly string[]): Markup {
+  const { kind, tokens, turn, from } = run;
+  const spans = markup`<p class="run ${kind}">${tokens.map((token, at) => tokenView(token, run, from + at, policies))}</p>`;
+  if (kind === "sampled")
+    return markup`<section id="turn-${turn ?? 0}-${from}"><h2>${sampledHead(run)}</h2>${spans}${untrainedWords(run)}</section>`;
+  const words = `${kind} of turn ${turn ?? "?"}, ${number(tokens.length)} tokens`;
+  if (tokens.length <= foldedContext) return markup`<section><p class="quiet">${words}</p>${spans}</section>`;
+  return markup`<details class="context"><summary>${words}</summary>${spans}</details>`;
+}
+
+function sampledHead({ turn, call, tokens, from, policy_version }: TokenRun): Markup {
+  const step = call?.policy.start?.step ?? null;
+  const policy = policy_version === null ? "" : ` · policy ${policy_version.slice(0, 60)}${step === null ? "" : `, step ${step}`}`;
+  return markup`turn ${turn ?? "?"} <small>· ${number(tokens.length)} sampled · from position ${number(from)}${policy}</small>`;
+}
+
+/** Each reason of the run, with its number, where it begins, and what it means. */
+function untrainedWords({ tokens, from }: TokenRun): Markup {
+  const reasons = new Map<string, { count: number; first: number }>();
+  for (const [at, { reason }] of tokens.entries()) {
+    if (reason === null) continue;
+    const known = reasons.get(reason) ?? { count: 0, first: at };
+    known.count++;
+    reasons.set(reason, known);
+  }
+  return markup`${[...reasons].map(
+    ([reason, { count, first }]) =>
+      markup`<p class="untrained-words">not trained: ${number(count)} ${spaced(reason)}, from ${tokens[first]?.text == null ? `position ${number(from + first)}` : markup`“<code>${cutText(tokens[first]?.text ?? "", 40)}</code>” on`} <span class="quiet">${meaning(untrainedReasons, reason)}</span></p>`,
+  )}`;
+}
+
+function tokenView({ id, text, logprob, reason }: TokenOfPage, run: TokenRun, position: number, policies: readonly string[]): Markup {
+  const isSampled = run.kind === "sampled";
+  const mask = !isSampled ? "m-context" : reason === null ? "m-trained" : reason === "forced" ? "m-forced" : "m-not";
+  const at = run.policy_version === null ? -1 : policies.indexOf(run.policy_version);
+  const policy = !isSampled ? "" : at < 0 ? " v-none" : ` v-${at % policyColours}`;
+  const trained = !isSampled ? run.kind : reason === null ? "trained" : `not trained: ${spaced(reason)}`;
+  const words = `id ${id} · logprob ${logprob === null ? "none" : logprob.toFixed(3)} · ${trained} · position ${position} · turn ${run.turn ?? "?"} · ${run.node_id}`;
+  const known = text === null ? markup`<u>${id}</u>` : lines(cutText(text, 200));
+  return markup`<i class="${mask}${isSampled ? ` ${logprobClass(logprob)}` : ""}${policy}" title="${words}">${known}</i>`;
+}
+
+const policyColours = 6;
+
+/** Line ends are shown as a sign and as themselves. */
+function lines(text: string): Markup {
+  const pieces = text.split("\n");
+  return markup`${pieces.map((piece, at) => (at === 0 ? markup`${piece}` : markup`<b>⏎</b>\n${piece}`))}`;
+}
+
+/** Classes of a colour scale: from certain to a surprise. */
+function logprobClass(logprob: number | null): string {
+  if (logprob === null) return "l-none";
+  const bound = [-0.05, -0.3, -1, -2, -4].findIndex((least) => logprob >= least);
+  return `l-${bound < 0 ? 5 : bound}`;
+}
+
+function legend({ fidelity }: Trajectory): Markup {
+  const scale = ["≥ −0.05", "≥ −0.3", "≥ −1", "≥ −2", "≥ −4", "below"].map(
+    (words, at) => markup`<i class="l-${at} m-trained">${words}</i>`,
+  );
+  const masks = [
+    ["m-trained", "trained"],
+    ["m-forced", "forced"],
+    ["m-not", "not trained"],
+    ["m-context", "context"],
+  ].map(([kind, words]) => markup`<i class="${kind}">${words}</i>`);
+  const policies = fidelity.policy_versions
+    .slice(0, 12)
+    .map((version, at) => markup`<i class="v-${at % policyColours}">${version.slice(0, 40)}</i>`);
+  return markup`<span data-of="logprob" data-colour="logprob">${scale}</span><span data-of="mask" data-colour="mask">${masks}</span><span data-of="policy" data-colour="policy">${policies}</span>`;
+}
+
+/** Traces are ways through the tree: a branch has one of its own. */
+function traceChoice({ trajectory, window, colour, links }: TokensPage): Markup {
+  if (window === null || trajectory.traces.length < 2) return nothing;
+  const shown = trajectory.traces.slice(0, mostTraces).map(({ trace_id, agent }) => {
+    const kind = trace_id === window.trace_id ? "chosen" : "";
+    return markup`${link(links.tokens(trajectory.session_id, { trace: trace_id, from: 0, colour }), `${trace_id} (${agent.slice(0, 40)})`, kind)} `;
+  });
+  const more = trajectory.traces.length - mostTraces;
+  return markup`<p class="traces">branches: ${shown}${more > 0 ? `and ${number(more)} more` : ""}</p>`;
+}
+
+const mostTraces = 30;
+
+/** Turns that sampled tokens without ids on record: they are in no trace. */
+function outside({ calls }: Trajectory): Markup {
+  const without = calls.flatMap((call, at) =>
+    call.sampled_length === null && call.output !== null
+      ? [`${at + 1}${call.usage?.sampled_tokens == null ? "" : ` (${number(call.usage.sampled_tokens)} by the engine's count)`}`]
+      : [],
+  );
+  if (without.length === 0) return nothing;
+  return markup`<p class="untrained-words">not trained: no token ids of ${without.length === 1 ? "turn" : "turns"} ${without.slice(0, 20).join(", ")}${without.length > 20 ? ` and ${without.length - 20} more` : ""} <span class="quiet">${meaning(untrainedReasons, "no_token_ids")}</span></p>`;
+}

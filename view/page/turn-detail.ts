@@ -1,0 +1,62 @@
+/** One turn, whole: how it continues, what it says and calls, and what came back. */
+import { createHash } from "node:crypto";
+import { blockLabels, describeDifference, describeEdge, describeRepeated, describeTokens } from "../describe.ts";
+import type { BlockView, SessionView, TurnView } from "../session-view.ts";
+import { link, type PageLinks } from "./links.ts";
+import { cutText, type Markup, markup, nothing } from "./markup.ts";
+import { pictureOf } from "./pictures.ts";
+import { number, spaced } from "./words.ts";
+
+export function turnDetail(view: SessionView, turn: TurnView, id: string, query: string, links: PageLinks): Markup {
+  const { call, number: at } = turn;
+  const session = view.trajectory.session_id;
+  const step = call.policy.start?.step ?? null;
+  const pills = [call.agent, spaced(call.request_class), spaced(call.outcome), spaced(call.finish_reason ?? "")].filter(
+    (word) => word !== "" && word !== "main",
+  );
+  const difference = describeDifference(turn);
+  const parts =
+    difference &&
+    markup`<div class="difference"><del>${cutText(difference.before, 400)}</del><ins>${cutText(difference.now, 400)}</ins></div>`;
+  const block = (one: BlockView) => blockView(one, session, links);
+  const answers = resultsOf(view, turn);
+  const again = describeRepeated(turn);
+  return markup`<h2>turn ${at} ${pills.slice(0, 6).map((word) => markup`<span class="pill none">${word.slice(0, 60)}</span> `)}
+<small>${link(links.tokens(session, { turn: at }), "tokens", "key-t")}${step === null ? "" : ` · step ${number(step)}`}</small></h2>
+<p class="${call.match === "exact" || call.match === "root" ? "quiet" : "alert"}">${describeEdge(turn)} · ${describeTokens(turn.tokens)}</p>${parts}
+${call.error === null ? nothing : markup`<p class="bad">${call.error.code}: ${cutText(call.error.message, 2_000)}</p>`}
+${again === "" ? nothing : markup`<p class="quiet">${again}</p>`}
+${turn.added.map((one) => (one.kind === "tool_result" && turn.parent !== null ? nothing : block(one)))}
+${turn.output.length === 0 ? markup`<p class="quiet">It said nothing.</p>` : turn.output.map(block)}
+${answers === null ? nothing : markup`<h3>came back, before ${link(links.rollout(id, { query, turn: answers.number }), `turn ${answers.number}`)}</h3>${answers.added.map(block)}`}`;
+}
+
+/** The turn that goes on from this one, with what its request added. */
+function resultsOf({ turns }: SessionView, { number: at }: TurnView): TurnView | null {
+  return turns.find(({ parent, added }) => parent === at && added.length > 0) ?? null;
+}
+
+/** Characters of a text that is shown whole, of one that can be unfolded, and pictures of one block. */
+const bounds = { open: 1_500, lines: 24, most: 50_000, pictures: 20 };
+
+function blockView({ kind, detail, text, error, images }: BlockView, session: string, links: PageLinks): Markup {
+  const label = `${blockLabels[kind]}${detail === "" ? "" : ` ${detail.slice(0, 100)}`}`;
+  const isLong = text.length > bounds.open || text.split("\n", bounds.lines + 1).length > bounds.lines;
+  const whole = markup`<pre>${cutText(text, bounds.most)}</pre>`;
+  const body =
+    isLong && kind !== "assistant"
+      ? markup`<details><summary>${text.slice(0, 160)} … <em>${number(text.length)} characters</em></summary>${whole}</details>`
+      : whole;
+  const pictures = images.slice(0, bounds.pictures).map((url) => picture(url, session, links));
+  return markup`<div class="block ${kind}${error ? " error" : ""}"><span class="label">${label}</span><div>${body}${pictures}</div></div>`;
+}
+
+/** By its hash from our own route; an address of the agent's is never asked for. */
+function picture(url: string, session: string, links: PageLinks): Markup {
+  const href = pictureOf(url) === null ? null : links.picture(session, hashOfPicture(url));
+  return href === null ? nothing : markup`<img src="${href}" alt="picture" loading="lazy">`;
+}
+
+export function hashOfPicture(url: string): string {
+  return createHash("sha256").update(url).digest("hex");
+}

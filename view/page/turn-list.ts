@@ -1,0 +1,45 @@
+/** The turns of a session at a glance: what each did, and where contexts part. */
+
+import { describeEdge } from "../describe.ts";
+import type { SessionView, TurnView } from "../session-view.ts";
+import { link, type PageLinks } from "./links.ts";
+import { type Markup, markup, nothing } from "./markup.ts";
+import { number, spaced } from "./words.ts";
+
+/** Turns that are listed around the shown one; a session may have a million. */
+const mostListed = 300;
+
+export function turnList({ turns }: SessionView, shown: TurnView, id: string, query: string, links: PageLinks): Markup {
+  const at = turns.indexOf(shown);
+  const from = Math.max(0, Math.min(at - mostListed / 2, turns.length - mostListed));
+  const listed = turns.slice(from, from + mostListed);
+  const to = (turn: TurnView | undefined) => (turn === undefined ? null : links.rollout(id, { query, turn: turn.number }));
+  const edge = (turn: TurnView | undefined, words: string) =>
+    turn === undefined ? nothing : markup`<li class="quiet">${link(to(turn), words)}</li>`;
+  const [before, behind] = [from > 0 ? turns[from - 1] : undefined, turns[from + mostListed]];
+  return markup`<nav class="turns" aria-label="turns">
+<p class="quiet">${number(turns.length)} ${turns.length === 1 ? "turn" : "turns"} · ${link(to(turns[at - 1]), "p", "key-p")} ${link(to(turns[at + 1]), "n", "key-n")}</p>
+<ol>${edge(before, `… ${number(from)} before`)}${listed.map((turn) => row(turn, turn === shown, to(turn)))}${edge(behind, `${number(turns.length - from - listed.length)} more …`)}</ol></nav>`;
+}
+
+function row(turn: TurnView, isShown: boolean, href: string | null): Markup {
+  const { call, number: at, tokens } = turn;
+  const agent = call.agent === "main" ? nothing : markup` <span class="agent">${call.agent.slice(0, 30)}</span>`;
+  const parts =
+    call.match !== "exact" && call.match !== "root"
+      ? markup`<span class="parts">└ ${spaced(call.match)}${call.cause === null ? "" : `: ${spaced(call.cause)}`}</span>`
+      : nothing;
+  const failed = call.error !== null || turn.added.some(({ error }) => error);
+  const mark = failed ? markup`<span class="bad" title="an error">!</span>` : nothing;
+  const untrained =
+    tokens.reason === null ? nothing : markup`<span class="untrained" title="not trained: ${spaced(tokens.reason)}">●</span>`;
+  return markup`<li class="${isShown ? "shown" : ""}">${parts}<a href="${href ?? ""}" title="${describeEdge(turn)}"><b>${at}</b> ${didWhat(turn)}</a>${agent} ${mark}${untrained}</li>`;
+}
+
+/** Its first tool call, else how its text begins. */
+function didWhat({ output, call }: TurnView): string {
+  const called = output.find(({ kind }) => kind === "tool_call");
+  const said = output.find(({ kind }) => kind === "assistant") ?? output[0];
+  const what = called ? `${called.detail} ${called.text}` : (said?.text ?? call.error?.code ?? spaced(call.outcome));
+  return what.slice(0, 70).replace(/\s+/g, " ");
+}

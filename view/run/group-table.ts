@@ -1,0 +1,70 @@
+/** Tasks and their groups, those that are most worth a look first. */
+import type { ViewedRollout } from "./run-reader.ts";
+
+/** `flat`: all measured rewards are equal, so it teaches nothing. */
+export type GroupLook = "flat" | "mixed" | "unmeasured" | "open";
+
+export type GroupRow = { group_id: string | null; rollouts: ViewedRollout[]; look: GroupLook };
+
+export type TaskRow = {
+  task_id: string | null;
+  groups: GroupRow[];
+  rollouts: number;
+  /** null where nothing was measured. */
+  mean: number | null;
+  flat: number;
+  mixed: number;
+  /** Rollouts without a reward by reason. */
+  nulls: Record<string, number>;
+};
+
+/** Tasks without variance first, those that always fail before those that always pass; then by their nulls; then mixed ones by how near their mean is to a half. */
+export function taskRows(rollouts: readonly ViewedRollout[]): TaskRow[] {
+  const tasks = Map.groupBy(rollouts, ({ entry }) => entry.task_id);
+  return [...tasks].map(([task_id, all]) => toTask(task_id, all)).sort((a, b) => worth(b) - worth(a));
+}
+
+function worth({ flat, groups, mean, nulls, mixed }: TaskRow): number {
+  const share = groups.length === 0 ? 0 : flat / groups.length;
+  const lost = Object.values(nulls).reduce((sum, count) => sum + count, 0);
+  if (share === 1 && mixed === 0) return 4 - (mean ?? 0);
+  return lost > 0 ? 2 : share + (mean === null ? 0 : 0.5 - Math.abs(0.5 - mean));
+}
+
+function toTask(task_id: string | null, rollouts: ViewedRollout[]): TaskRow {
+  const groups = [...Map.groupBy(rollouts, ({ entry }) => entry.group_id)].map(([group_id, all]) => ({
+    group_id,
+    rollouts: bySample(all),
+    look: lookOf(all),
+  }));
+  const rewards = rollouts.flatMap(({ entry }) => entry.reward ?? []);
+  const nulls = new Map<string, number>();
+  for (const { entry } of rollouts) if (entry.reward === null) nulls.set(nullReason(entry), (nulls.get(nullReason(entry)) ?? 0) + 1);
+  return {
+    task_id,
+    groups,
+    rollouts: rollouts.length,
+    mean: rewards.length === 0 ? null : rewards.reduce((sum, one) => sum + one, 0) / rewards.length,
+    flat: groups.filter(({ look }) => look === "flat").length,
+    mixed: groups.filter(({ look }) => look === "mixed").length,
+    nulls: Object.fromEntries(nulls),
+  };
+}
+
+/** Why a rollout has no reward: the mask, else how it ended, else how far it is. */
+export function nullReason({ mask_reason, end, state, verdict }: ViewedRollout["entry"]): string {
+  if (state !== "done" && state !== "recorded") return state;
+  return mask_reason ?? (verdict === null || verdict.status === "graded" ? null : verdict.status) ?? end ?? state;
+}
+
+function lookOf(rollouts: readonly ViewedRollout[]): GroupLook {
+  if (rollouts.some(({ entry }) => entry.state !== "done" && entry.state !== "recorded")) return "open";
+  const rewards = rollouts.flatMap(({ entry }) => entry.reward ?? []);
+  if (rewards.length === 0) return "unmeasured";
+  // One sample has nothing to be compared with.
+  return rewards.length > 1 && new Set(rewards).size === 1 ? "flat" : "mixed";
+}
+
+function bySample(rollouts: ViewedRollout[]): ViewedRollout[] {
+  return rollouts.toSorted((a, b) => (a.entry.sample_index ?? 0) - (b.entry.sample_index ?? 0));
+}

@@ -1,0 +1,58 @@
+/**
+ * Sessions that are still sampled: their logs are read on from where they were, and what comes is counted. Which of it is
+ * trained is known when the session is over.
+ */
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { LogEntry, type LogLine } from "../../base/schema/session-log.ts";
+import { type LinePlace, readJsonLines } from "../../proxy/store/index.ts";
+import type { Entry } from "./entries.ts";
+
+type Counts = { turns: number; sampled_tokens: number; bytes: number; last: LinePlace | undefined };
+
+export class OpenSessions {
+  readonly #folder: string;
+  readonly #counts = new Map<string, Counts>();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Returns whether any of them grew. Sessions that are not named are forgotten. */
+  async readOn(sessionIds: readonly string[]): Promise<boolean> {
+    let hasGrown = false;
+    const named = new Set(sessionIds);
+    for (const id of this.#counts.keys()) if (!named.has(id)) this.#counts.delete(id);
+    for (const id of named) if (await this.#readOn(id)) hasGrown = true;
+    return hasGrown;
+  }
+
+  /** The entry with what is counted of its session, if that is more than it says. */
+  withCounts(entry: Entry): Entry {
+    const counts = entry.session_id === null ? undefined : this.#counts.get(entry.session_id);
+    if (counts === undefined || counts.turns <= (entry.turns ?? 0)) return entry;
+    const { turns, sampled_tokens } = counts;
+    return { ...entry, turns, sampled_tokens, trainable_tokens: null, excluded: {}, matches: {}, causes: {} };
+  }
+
+  async #readOn(id: string): Promise<boolean> {
+    const path = join(this.#folder, `${id}.jsonl`);
+    const size = (await stat(path).catch(() => null))?.size ?? 0;
+    const counts = this.#counts.get(id) ?? { turns: 0, sampled_tokens: 0, bytes: 0, last: undefined };
+    if (size === counts.bytes) return false;
+    counts.bytes = size;
+    this.#counts.set(id, counts);
+    const take = (value: unknown, place: LinePlace): void => {
+      counts.last = place;
+      count(counts, LogEntry.parse(value));
+    };
+    // A damaged line counts for nothing; the session's own page tells it.
+    for await (const _ of readJsonLines<void>(path, take, () => undefined, counts.last));
+    return true;
+  }
+}
+
+function count(counts: Counts, entry: LogLine): void {
+  if (entry.type === "call_begun") counts.turns++;
+  if (entry.type === "call_finished") counts.sampled_tokens += entry.sampled_ids?.length ?? entry.usage?.sampled_tokens ?? 0;
+}

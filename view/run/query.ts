@@ -1,0 +1,41 @@
+/** What an address asks of a list: filters, order and page. The address says all that a page shows. */
+import type { Entry } from "./entries.ts";
+import { type EntryTest, type FilterName, filterNames, filters } from "./filters.ts";
+
+export type ListQuery = {
+  /** As they were written, without the empty ones. */
+  filters: ReadonlyMap<FilterName, string>;
+  isMeant: EntryTest;
+  /** From 1. */
+  page: number;
+};
+
+/** Characters of one filter: an id of a task is shorter. */
+const longestFilter = 500;
+
+/** Throws `request_invalid` with the field. */
+export function readListQuery(params: URLSearchParams): ListQuery {
+  const given = new Map<FilterName, string>();
+  for (const name of filterNames) {
+    const text = params.get(name)?.trim().slice(0, longestFilter) ?? "";
+    if (text !== "") given.set(name, text);
+  }
+  const tests = [...given].map(([name, text]) => filters[name](text));
+  const page = Number(params.get("page") ?? "1");
+  return {
+    filters: given,
+    isMeant: (entry: Entry) => tests.every((test) => test(entry)),
+    page: Number.isSafeInteger(page) && page > 0 ? page : 1,
+  };
+}
+
+/** `task=a&reward=0`, or an empty text; `more` stands behind the filters. */
+export function writeListQuery(given: ReadonlyMap<string, string>, more: Record<string, string | number | null> = {}): string {
+  const params = new URLSearchParams();
+  for (const [name, text] of given) params.set(name, text);
+  for (const [name, value] of Object.entries(more)) {
+    if (value === null) params.delete(name);
+    else params.set(name, String(value));
+  }
+  return params.toString();
+}

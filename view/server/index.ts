@@ -1,0 +1,1 @@
+export { openView } from "./open-view.ts";

@@ -1,0 +1,145 @@
+/** Makes each page of a run: for the server, and for a static folder. */
+import { basename, join, resolve } from "node:path";
+import { messageOf } from "../../base/errors.ts";
+import { DiskStore } from "../../proxy/store/index.ts";
+import { compareSessions, type SessionDiff } from "../diff/compare-sessions.ts";
+import { FidelitySummarizer, type FidelitySummary } from "../fidelity/summary.ts";
+import { type GroupSample, groupPage } from "../page/group-page.ts";
+import { toPage } from "../page/layout.ts";
+import type { PageLinks } from "../page/links.ts";
+import type { Markup } from "../page/markup.ts";
+import { rolloutPage, whyOf } from "../page/rollout-page.ts";
+import { runPage } from "../page/run-page.ts";
+import { tasksPage } from "../page/tasks-page.ts";
+import { type Colour, colours, tokensPage } from "../page/tokens-page.ts";
+import { countedAttempts } from "../run/counted-attempts.ts";
+import type { Entry } from "../run/entries.ts";
+import { taskRows } from "../run/group-table.ts";
+import { type ListQuery, writeListQuery } from "../run/query.ts";
+import { runOverview } from "../run/run-figures-of.ts";
+import type { RunReader, ViewedRollout } from "../run/run-reader.ts";
+import { tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
+import type { Vocabulary } from "../tokens/vocabulary.ts";
+
+/** Samples of a group that are compared: each costs the reading of its trajectory. */
+const mostCompared = 16;
+
+export class PageMaker {
+  readonly reader: RunReader;
+  readonly links: PageLinks;
+  readonly #policy: string | undefined;
+  readonly #vocabulary: Pick<Vocabulary, "read" | "textOf">;
+
+  /** `policy`: of static pages, which have no headers. */
+  constructor(reader: RunReader, links: PageLinks, vocabulary: Pick<Vocabulary, "read" | "textOf">, policy?: string) {
+    this.reader = reader;
+    this.links = links;
+    this.#vocabulary = vocabulary;
+    this.#policy = policy;
+  }
+
+  async run(query: ListQuery, hasFilters = true): Promise<string> {
+    const rollouts = this.meant(query);
+    const fidelity = await this.fidelity(query);
+    const { damaged, sessions } = this.reader.index;
+    const unread = [
+      ...damaged.trajectories,
+      ...damaged.rollouts,
+      ...sessions.flatMap(({ damage, tells }) => (tells && damage !== null ? [damage] : [])),
+    ];
+    const overview = runOverview(rollouts.map(({ entry }) => entry));
+    const body = runPage({ query, rollouts, overview, fidelity, damaged: unread, links: this.links, hasFilters });
+    return this.page("Run", body, overview.steps.length > 1);
+  }
+
+  meant({ filters, isMeant }: ListQuery): readonly ViewedRollout[] {
+    return filters.size === 0 ? this.reader.rollouts : this.reader.rollouts.filter(({ entry }) => isMeant(entry));
+  }
+
+  /** As `alidade fidelity` counts, of the rollouts that the filters leave, by all of their attempts. */
+  async fidelity({ filters, isMeant }: ListQuery): Promise<FidelitySummary> {
+    const summarizer = new FidelitySummarizer({});
+    const { folder, index } = this.reader;
+    const logs = new Set(await new DiskStore(join(folder, "sessions")).list());
+    for (const figures of countedAttempts(folder, index, logs, (_message, rollouts) => summarizer.leaveOut(rollouts))) {
+      const name = figures.rollout_id ?? figures.session_id;
+      if (filters.size === 0 || isMeant(this.reader.find(name).entry)) summarizer.addFigures(figures);
+    }
+    return summarizer.summary;
+  }
+
+  tasks(page: number, perPage?: number): string {
+    return this.page("Tasks and groups", tasksPage({ tasks: taskRows(this.reader.rollouts), page, links: this.links, perPage }));
+  }
+
+  async rollout(id: string, query: ListQuery, turn: number | null): Promise<string> {
+    const rollout = this.reader.find(id);
+    const session = rollout.members.some(({ session_id }) => session_id === id) ? id : rollout.entry.session_id;
+    const trajectory = session === null ? null : await this.reader.trajectory(session);
+    const record = await this.reader.record(rollout.entry);
+    const group = this.reader.group(rollout);
+    const place = this.#placeIn(rollout, query);
+    const body = rolloutPage({ rollout, group, trajectory, record, place, turn, links: this.links });
+    return this.page(nameOf(rollout.entry), body);
+  }
+
+  async tokens(sessionId: string, place: WindowPlace, colour: string | null): Promise<string> {
+    const trajectory = await this.reader.trajectory(sessionId);
+    await this.#vocabulary.read();
+    const window = tokenWindow(trajectory, place, this.#vocabulary.textOf);
+    const chosen: Colour = colours.find((name) => name === colour) ?? "logprob";
+    return this.page(`tokens of ${trajectory.task.id ?? sessionId}`, tokensPage({ trajectory, window, colour: chosen, links: this.links }));
+  }
+
+  /** `reference`: the sample that others are compared with; by default one that earned most. */
+  async group(
+    taskId: string | null,
+    groupId: string | null,
+    reference: string | null,
+    compareWith: ((id: string) => string) | null,
+  ): Promise<string> {
+    const samples = this.reader.rollouts
+      .filter(({ entry }) => entry.task_id === taskId && entry.group_id === groupId)
+      .toSorted((a, b) => (a.entry.sample_index ?? 0) - (b.entry.sample_index ?? 0));
+    const best = samples.reduce<ViewedRollout | null>(
+      (most, one) => (most === null || (one.entry.reward ?? -1) > (most.entry.reward ?? -1) ? one : most),
+      null,
+    );
+    const chosen = samples.find(({ id }) => id === reference) ?? best;
+    const found: GroupSample[] = [];
+    for (const [at, rollout] of samples.entries()) {
+      const diff = at < mostCompared && chosen !== null && rollout !== chosen ? await this.#compare(chosen, rollout) : null;
+      found.push({ rollout, why: whyOf(rollout.entry, at < mostCompared ? await this.reader.record(rollout.entry) : null), diff });
+    }
+    const left = Math.max(0, samples.length - mostCompared);
+    const body = groupPage({ task_id: taskId, group_id: groupId, samples: found, reference: chosen, left, links: this.links, compareWith });
+    return this.page(`group ${groupId ?? ""}`, body);
+  }
+
+  async #compare(one: ViewedRollout, other: ViewedRollout): Promise<SessionDiff | string> {
+    const [a, b] = [one.entry.session_id, other.entry.session_id];
+    if (a === null || b === null) return "nothing was recorded of its session";
+    try {
+      return compareSessions(await this.reader.trajectory(a), await this.reader.trajectory(b), { aligns: false });
+    } catch (error) {
+      return `it cannot be compared: ${messageOf(error)}`;
+    }
+  }
+
+  #placeIn(rollout: ViewedRollout, query: ListQuery) {
+    const list = this.meant(query);
+    const at = list.indexOf(rollout);
+    if (at < 0) return null;
+    const [previous, next] = [list[at - 1]?.id ?? null, list[at + 1]?.id ?? null];
+    return { query: writeListQuery(query.filters), previous, next, at: at + 1, of: list.length };
+  }
+
+  page(title: string, body: Markup, hasChart = false): string {
+    const run = basename(resolve(this.reader.folder));
+    return toPage({ title, run, links: this.links, body, hasChart, ...(this.#policy !== undefined && { policy: this.#policy }) });
+  }
+}
+
+function nameOf({ task_id, sample_index, session_id }: Entry): string {
+  return task_id === null ? (session_id ?? "") : `${task_id}/${sample_index ?? "?"}`;
+}

@@ -1,0 +1,132 @@
+/** `GET /events`: rollouts that began, changed or ended, as server-sent events. The files are watched only while a page listens. */
+import { type FSWatcher, watch } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError } from "../../base/errors.ts";
+import type { PageLinks } from "../page/links.ts";
+import { rolloutRow } from "../page/rollout-table.ts";
+import type { RunReader, ViewedRollout } from "../run/run-reader.ts";
+
+/** Pages that listen at once; each costs a connection. */
+const mostPages = 20;
+/** Changes that are kept for a page that comes back; one that was longer away is told the whole number alone. */
+const mostKept = 500;
+/** Rows of one event. */
+const mostRows = 200;
+/** Proxies close what is silent for a minute. */
+const silenceMs = 20_000;
+/** Changes of files come in bursts; longer than the reader waits between two looks. */
+const restMs = 600;
+
+type NumberedChange = { number: number; id: string };
+
+export class RunEvents {
+  readonly #reader: RunReader;
+  readonly #links: PageLinks;
+  readonly #stopped: AbortSignal;
+  readonly #listeners = new Set<() => void>();
+  #watchers: FSWatcher[] = [];
+  #seen = new Map<string, string>();
+  #changes: NumberedChange[] = [];
+  #number = 0;
+  #looking: Promise<void> | null = null;
+
+  constructor(reader: RunReader, links: PageLinks, stopped: AbortSignal) {
+    this.#reader = reader;
+    this.#links = links;
+    this.#stopped = stopped;
+  }
+
+  /** `after`: the id of the last event that the page got; null for a new one. Throws `too_many_requests`. */
+  open(after: number | null, left: AbortSignal): Response {
+    if (this.#listeners.size >= mostPages) throw new AlidadeError("too_many_requests", `${mostPages} pages listen already: close one`);
+    const signal = AbortSignal.any([left, this.#stopped]);
+    return new Response(ReadableStream.from(this.#encoded(after, signal)) as ReadableStream<Uint8Array>, {
+      headers: { "content-type": "text/event-stream", "x-accel-buffering": "no" },
+    });
+  }
+
+  async *#encoded(after: number | null, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const encoder = new TextEncoder();
+    for await (const text of this.#lines(after, signal)) yield encoder.encode(text);
+  }
+
+  async *#lines(after: number | null, signal: AbortSignal): AsyncGenerator<string> {
+    let wake = Promise.withResolvers<void>();
+    const listener = (): void => wake.resolve();
+    this.#listen(listener);
+    try {
+      let told = after !== null && after <= this.#number ? after : this.#number;
+      yield `retry: 2000\nid: ${told}\n\n`;
+      while (!signal.aborted) {
+        if (told === this.#number) await Promise.race([wake.promise, sleep(silenceMs, undefined, { signal }).catch(() => undefined)]);
+        wake = Promise.withResolvers();
+        if (signal.aborted) return;
+        if (told === this.#number) yield ": still here\n\n";
+        else {
+          yield this.#event(told);
+          told = this.#number;
+        }
+      }
+    } finally {
+      this.#leave(listener);
+    }
+  }
+
+  /** Each rollout that changed once, as its row is now. */
+  #event(told: number): string {
+    const ids = [...new Set(this.#changes.filter(({ number }) => number > told).map(({ id }) => id))].slice(-mostRows);
+    const rows = ids.map((id) => ({ id, html: rolloutRow(this.#reader.find(id), "", this.#links).toString() }));
+    return `id: ${this.#number}\nevent: rollouts\ndata: ${JSON.stringify({ rows, total: this.#reader.rollouts.length })}\n\n`;
+  }
+
+  #listen(listener: () => void): void {
+    this.#listeners.add(listener);
+    if (this.#listeners.size > 1) return;
+    if (this.#seen.size === 0) for (const rollout of this.#reader.rollouts) this.#seen.set(rollout.id, stateOf(rollout));
+    const look = (): void => {
+      this.#looking ??= this.#look();
+    };
+    for (const folder of [this.#reader.folder, join(this.#reader.folder, "sessions")]) {
+      try {
+        this.#watchers.push(watch(folder, look).on("error", () => undefined));
+      } catch {
+        // A run of which nothing is recorded yet has no sessions.
+      }
+    }
+    look();
+  }
+
+  #leave(listener: () => void): void {
+    this.#listeners.delete(listener);
+    if (this.#listeners.size > 0) return;
+    for (const watcher of this.#watchers) watcher.close();
+    this.#watchers = [];
+  }
+
+  async #look(): Promise<void> {
+    try {
+      await sleep(restMs);
+      // What comes while it reads is another look.
+      this.#looking = null;
+      await this.#reader.refresh();
+      this.#compare();
+    } catch {
+      // A file that is just being replaced is read at its next change.
+      this.#looking = null;
+    }
+  }
+
+  #compare(): void {
+    const now = new Map(this.#reader.rollouts.map((rollout) => [rollout.id, stateOf(rollout)]));
+    const before = this.#number;
+    for (const [id, state] of now) if (this.#seen.get(id) !== state) this.#changes.push({ number: ++this.#number, id });
+    this.#seen = now;
+    this.#changes = this.#changes.slice(-mostKept);
+    if (this.#number > before) for (const listener of this.#listeners) listener();
+  }
+}
+
+function stateOf({ entry: { state, reward, turns, sampled_tokens, attempt, end } }: ViewedRollout): string {
+  return JSON.stringify([state, reward, turns, sampled_tokens, attempt, end]);
+}

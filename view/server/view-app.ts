@@ -1,0 +1,107 @@
+/** The routes of the view: every one reads, none writes, and each page is made anew of the rows in memory. */
+import { type Context, Hono } from "hono";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
+import type { ControlEnv } from "../../proxy/control/index.ts";
+import { callerLeft } from "../../proxy/control/index.ts";
+import { contentPolicy } from "../page/layout.ts";
+import { markup } from "../page/markup.ts";
+import { type Picture, pictureOf } from "../page/pictures.ts";
+import { hashOfPicture } from "../page/turn-detail.ts";
+import { workPage } from "../page/work-page.ts";
+import type { ShownWork } from "../render-html.ts";
+import { readListQuery } from "../run/query.ts";
+import { readAsset } from "./assets.ts";
+import type { PageMaker } from "./make-pages.ts";
+import type { RunEvents } from "./run-events.ts";
+
+export type ViewParts = {
+  pages: PageMaker;
+  /** What a rollout changed; null where no sandbox can be made here. */
+  workOf: ((id: string, signal: AbortSignal) => Promise<ShownWork>) | null;
+  events: RunEvents;
+};
+
+export function viewApp({ pages, workOf, events }: ViewParts): Hono<ControlEnv> {
+  const app = new Hono<ControlEnv>();
+  app.use(async (context, next) => {
+    if (!context.req.path.includes("/assets/")) await pages.reader.refresh();
+    await next();
+    for (const [name, value] of Object.entries(fixedHeaders)) context.res.headers.set(name, value);
+  });
+  const query = (context: Context) => new URL(context.req.url).searchParams;
+  const list = (context: Context) => readListQuery(query(context));
+  const id = (context: Context) => query(context).get("id") ?? "";
+  app.get("/", async (context) => page(await pages.run(list(context))));
+  app.get("/tasks", (context) => page(pages.tasks(list(context).page)));
+  app.get("/group", async (context) => {
+    const params = query(context);
+    const [task, group] = [params.get("task"), params.get("group")];
+    const compareWith = (reference: string) => {
+      const address = new URLSearchParams(params);
+      address.set("with", reference);
+      return `group?${address}`;
+    };
+    return page(await pages.group(task, group, params.get("with"), compareWith));
+  });
+  app.get("/rollout", async (context) => page(await pages.rollout(id(context), list(context), natural(query(context).get("turn")))));
+  app.get("/tokens", async (context) => {
+    const params = query(context);
+    const place = { trace: params.get("trace"), turn: natural(params.get("turn")), from: natural(params.get("from")) };
+    return page(await pages.tokens(id(context), place, params.get("colour")));
+  });
+  app.get("/events", (context) => events.open(natural(context.req.header("last-event-id") ?? null), callerLeft(context)));
+  app.get("/picture", async (context) => {
+    const found = pictureIn(await pages.reader.trajectory(id(context)), query(context).get("hash") ?? "");
+    if (found === null) throw new AlidadeError("not_found", "this session holds no such picture");
+    return new Response(new Uint8Array(found.bytes()), { headers: { "content-type": found.type } });
+  });
+  app.get("/work", async (context) => {
+    if (workOf === null) throw new AlidadeError("not_found", "changes are not shown here");
+    const rollout = pages.reader.find(id(context));
+    return page(pages.page("changes", workPage(rollout, await workOf(rollout.id, callerLeft(context)), pages.links)));
+  });
+  app.get("/assets/:name", async (context) => {
+    const asset = await readAsset(context.req.param("name"));
+    if (asset === null) throw new AlidadeError("not_found", "there is no such file");
+    return new Response(new Uint8Array(asset.bytes), { headers: { "content-type": asset.type } });
+  });
+  app.notFound(() => failure(new AlidadeError("not_found", "there is no such page")));
+  app.onError((error) => failure(asAlidadeError(error, "internal")));
+  return app;
+}
+
+const fixedHeaders = {
+  "content-security-policy": contentPolicy,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-store",
+  "cross-origin-resource-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+};
+
+const htmlType = "text/html; charset=utf-8";
+
+function page(text: string): Response {
+  return new Response(text, { headers: { "content-type": htmlType } });
+}
+
+/** Also without a run that can be read: the sentence alone. */
+export function failure(error: AlidadeError): Response {
+  const text = markup`<!doctype html><meta charset="utf-8"><title>Alidade</title><link rel="stylesheet" href="assets/page.css"><main><h1>${error.code.replaceAll("_", " ")}</h1><p>${error.message}</p><p><a href="./">the run</a></p></main>`;
+  return new Response(text.toString(), { status: error.status, headers: { ...fixedHeaders, "content-type": htmlType } });
+}
+
+/** null: it is no whole number of 0 or more. */
+function natural(text: string | null): number | null {
+  return text !== null && /^\d{1,12}$/.test(text) ? Number(text) : null;
+}
+
+function pictureIn({ messages }: Trajectory, hash: string): Picture | null {
+  for (const { parts } of Object.values(messages))
+    for (const part of parts) {
+      const images = part.type === "tool_result" ? part.content : [part];
+      for (const image of images) if (image.type === "image" && hashOfPicture(image.url) === hash) return pictureOf(image.url);
+    }
+  return null;
+}

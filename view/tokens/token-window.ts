@@ -1,0 +1,123 @@
+/** A stretch of a session's tokens, each with what is on record of it. Nothing is decoded: a text is known, or it is not. */
+import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
+import type { CallRecord, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
+import { defaultTrainer, type Judge, recordedReasonOf, TokenPaths, toJudge } from "../../reconstruct/index.ts";
+
+export type TokenOfPage = {
+  id: number;
+  /** null: its text is not on record. */
+  text: string | null;
+  logprob: number | null;
+  /** null: it is trained, or it was not sampled. */
+  reason: UntrainedReason | null;
+};
+
+/** Tokens of one node within the window. `from`: the position of the first in its trace. */
+export type TokenRun = {
+  kind: TreeNode["kind"];
+  node_id: string;
+  call: CallRecord | null;
+  turn: number | null;
+  from: number;
+  policy_version: string | null;
+  tokens: TokenOfPage[];
+};
+
+export type TokenWindow = {
+  trace_id: string;
+  /** Tokens of the whole trace. */
+  length: number;
+  from: number;
+  to: number;
+  runs: TokenRun[];
+};
+
+/** Gives the text of a token by the tokenizer's fingerprint; null where it is unknown. */
+export type TokenText = (fingerprint: string | null, id: number) => string | null;
+
+/** A window has as many tokens as a page can hold without becoming slow. */
+export const windowTokens = 2_000;
+
+export type WindowPlace = { trace: string | null; turn: number | null; from: number | null };
+
+/** null: no token ids are on record. A turn begins a little before its first sampled token, so that its context is seen. */
+export function tokenWindow(trajectory: Trajectory, place: WindowPlace, textOf: TokenText): TokenWindow | null {
+  const { traces, calls } = trajectory;
+  const paths = new TokenPaths(trajectory);
+  const call = place.turn === null ? undefined : calls[place.turn - 1];
+  const chosen =
+    traces.find(({ trace_id }) => trace_id === place.trace) ?? withCall(trajectory, paths, call?.call_id) ?? longest(trajectory, paths);
+  if (chosen === null) return null;
+  const nodes = paths.nodes(chosen.leaf_node_id);
+  const length = nodes.reduce((sum, { token_ids }) => sum + token_ids.length, 0);
+  const begin = place.from ?? Math.max(0, positionOf(nodes, call?.call_id) - contextTokens);
+  const from = Math.min(Math.max(0, begin), Math.max(0, length - 1));
+  const to = Math.min(length, from + windowTokens);
+  const whyNot = toJudge(trajectory, defaultTrainer, trajectory);
+  return { trace_id: chosen.trace_id, length, from, to, runs: runsOf(nodes, [from, to], calls, whyNot, textOf) };
+}
+
+const contextTokens = 100;
+
+type Traced = Trajectory["traces"][number];
+
+function withCall({ traces }: Trajectory, paths: TokenPaths, callId: string | undefined): Traced | null {
+  if (callId === undefined) return null;
+  return (
+    traces.find(({ leaf_node_id }) => paths.nodes(leaf_node_id).some((node) => node.call_id === callId && node.kind === "sampled")) ?? null
+  );
+}
+
+function longest({ traces }: Trajectory, paths: TokenPaths): Traced | null {
+  let best: { trace: Traced; length: number } | null = null;
+  for (const trace of traces) {
+    const length = paths.nodes(trace.leaf_node_id).reduce((sum, { token_ids }) => sum + token_ids.length, 0);
+    if (best === null || length > best.length) best = { trace, length };
+  }
+  return best?.trace ?? null;
+}
+
+/** Where the call's first sampled token lies; 0 without one. */
+function positionOf(nodes: readonly TreeNode[], callId: string | undefined): number {
+  let position = 0;
+  for (const node of nodes) {
+    if (node.call_id === callId && node.kind === "sampled") return position;
+    position += node.token_ids.length;
+  }
+  return 0;
+}
+
+function runsOf(
+  nodes: readonly TreeNode[],
+  [from, to]: [number, number],
+  calls: readonly CallRecord[],
+  whyNot: Judge,
+  textOf: TokenText,
+): TokenRun[] {
+  const turns = new Map(calls.map((call, at) => [call.call_id, { call, turn: at + 1 }]));
+  const runs: TokenRun[] = [];
+  let position = 0;
+  for (const node of nodes) {
+    const [first, last] = [Math.max(0, from - position), Math.min(node.token_ids.length, to - position)];
+    if (first < last) {
+      const { call = null, turn = null } = turns.get(node.call_id) ?? {};
+      const fingerprint = call?.fingerprints?.tokenizer ?? null;
+      const { kind, node_id, policy_version } = node;
+      const tokens = tokensOf(node, [first, last], whyNot(node)).map((token) => ({ ...token, text: textOf(fingerprint, token.id) }));
+      runs.push({ kind, node_id, call, turn, from: position + first, policy_version, tokens });
+    }
+    position += node.token_ids.length;
+  }
+  return runs;
+}
+
+/** What the record excludes is excluded whole; what only a trainer's options exclude still shows its forced tokens. */
+function tokensOf(node: TreeNode, [first, last]: [number, number], reason: UntrainedReason | null): Omit<TokenOfPage, "text">[] {
+  const isSampled = node.kind === "sampled";
+  const hasForced = recordedReasonOf(node) === null || reason !== node.reason;
+  return node.token_ids.slice(first, last).map((id, at) => {
+    const isForced = hasForced && node.forced?.[first + at] === true;
+    const logprob = node.logprobs?.[first + at] ?? null;
+    return { id, logprob, reason: !isSampled ? null : isForced ? "forced" : reason };
+  });
+}
