@@ -14,13 +14,14 @@ export const [latestVersion] = protocolVersions;
 
 export const rpcErrors = { parse: -32700, request: -32600, method: -32601, params: -32602, internal: -32603 } as const;
 
-/** `id`, `result`, `error` and `params` as they are written; undefined where they are not there. */
+/** `id`, `result`, `error` and `params` as they are written; undefined where they are not there. `value`: what `result` is. */
 export type RpcMessage = {
   id: string | undefined;
   method: string | undefined;
   params: string | undefined;
   result: string | undefined;
   error: string | undefined;
+  value: unknown;
 };
 
 const Rpc = z.looseObject({ id: z.union([z.string(), z.number(), z.null()]).optional(), method: z.string().optional() });
@@ -30,7 +31,7 @@ export function readMessage(text: string): RpcMessage | null {
   const parsed = Rpc.safeParse(tryJson(text));
   if (!parsed.success) return null;
   const { id, params, result, error } = Object.fromEntries(jsonMembers(text)) as Record<string, string | undefined>;
-  return { id: id === "null" ? undefined : id, method: parsed.data.method, params, result, error };
+  return { id: id === "null" ? undefined : id, method: parsed.data.method, params, result, error, value: parsed.data.result };
 }
 
 export function requestText(id: number, method: string, params?: string): string {
@@ -61,8 +62,8 @@ export function answerToService({ id, method }: RpcMessage): string | null {
   return errorText(id, errorObject(rpcErrors.method, `this client has no ${method.slice(0, 100)}`));
 }
 
-/** What a service answered, as it is written: a result, or an error of the protocol. */
-export type ServiceAnswer = { result: string } | { error: string };
+/** What a service answered, as it is written: a result, with the value that it is, or an error of the protocol. */
+export type ServiceAnswer = { result: string; value: unknown } | { error: string };
 
 const Content = z.looseObject({
   content: z.array(z.looseObject({ type: z.string() })),
@@ -70,14 +71,14 @@ const Content = z.looseObject({
 });
 export type ToolContent = z.infer<typeof Content>;
 
-/** Throws a ToolFault for a text that is no result of a tool. */
-export function readContent(result: string): ToolContent {
-  const parsed = Content.safeParse(tryJson(result));
+/** Throws a ToolFault for what is no result of a tool. */
+export function readContent(value: unknown): ToolContent {
+  const parsed = Content.safeParse(value);
   if (!parsed.success) throw new ToolFault("invalid", "its answer has no list `content`, which the result of a tool has");
   return parsed.data;
 }
 
 /** A result in our own words, for the model. */
-export function toolErrorResult(text: string): string {
-  return JSON.stringify({ content: [{ type: "text", text }], isError: true });
+export function toolErrorResult(text: string): ToolContent {
+  return { content: [{ type: "text", text }], isError: true };
 }

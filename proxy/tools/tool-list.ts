@@ -5,7 +5,6 @@
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
 import { plainToolName, type ToolServer } from "../../base/schema/environment/tool-servers.ts";
-import { tryJson } from "../../base/schema/read-json.ts";
 import { jsonItems, jsonMembers } from "../../base/wire/json-members.ts";
 import type { ServiceAnswer } from "./mcp.ts";
 
@@ -30,7 +29,7 @@ export async function readTools(askPage: (params: string | undefined) => Promise
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
     const answer = await askPage(cursor === undefined ? undefined : JSON.stringify({ cursor }));
     if ("error" in answer) throw new Error(`it does not list its tools: ${answer.error.slice(0, 500)}`);
-    const page = Page.safeParse(tryJson(answer.result));
+    const page = Page.safeParse(answer.value);
     if (!page.success) throw new Error("its list of tools has no names");
     const texts = jsonItems(jsonMembers(answer.result).get("tools") ?? "[]");
     tools.push(...page.data.tools.map(({ name }, index) => ({ name, text: texts[index] as string })));

@@ -156,13 +156,13 @@ export class ToolRelay implements AsyncDisposable {
     try {
       const answer = await service.call(tool, args, signal);
       if ("error" in answer) return { error: answer.error, content: emptyContent };
-      const content = readContent(answer.result);
+      const content = readContent(answer.value);
       return { result: resultForHarness(answer.result, content), content };
     } catch (error) {
       const fault = error instanceof ToolFault ? error : new ToolFault("died", messageOf(error), error);
       if (fault.failure !== "cut") await this.#lookAt(service, fault, signal);
-      const result = toolErrorResult(`The tool ${tool} failed: ${fault.message}.`);
-      return { result, content: readContent(result), failure: fault.failure };
+      const content = toolErrorResult(`The tool ${tool} failed: ${fault.message}.`);
+      return { result: JSON.stringify(content), content, failure: fault.failure };
     }
   }
 

@@ -5,7 +5,6 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { Deadline } from "../../base/host/deadline.ts";
 import type { ToolServer } from "../../base/schema/environment/tool-servers.ts";
-import { tryJson } from "../../base/schema/read-json.ts";
 import { jsonMembers } from "../../base/wire/json-members.ts";
 import { latestVersion, noticeText, protocolVersions, readMessage, requestText, type ServiceAnswer } from "./mcp.ts";
 import type { ServiceLink } from "./service-link.ts";
@@ -111,11 +110,11 @@ class Asking {
       if (signal.aborted) this.#cancel(id);
       throw error;
     }
-    const { result, error } = readMessage(text) ?? {};
+    const { result, error, value } = readMessage(text) ?? {};
     const answer = error ?? result;
     if (answer === undefined) throw new ToolFault("invalid", "its answer is no message of the protocol");
     if (Buffer.byteLength(answer) > this.#mostBytes) throw tooLarge(this.#mostBytes);
-    return error === undefined ? { result: answer } : { error: answer };
+    return error === undefined ? { result: answer, value } : { error: answer };
   };
 
   /** A courtesy: the service need not go on. */
@@ -153,7 +152,7 @@ async function greet(asking: Asking, signal: AbortSignal): Promise<ToolService["
   const params = JSON.stringify({ protocolVersion: latestVersion, capabilities: {}, clientInfo: { name: "alidade", version: "1" } });
   const answer = await asking.ask("initialize", params, signal);
   if ("error" in answer) throw new Error(`it refuses to begin: ${answer.error.slice(0, 500)}`);
-  const about = About.safeParse(tryJson(answer.result));
+  const about = About.safeParse(answer.value);
   if (!about.success) throw new Error("its first answer has no protocolVersion");
   const { protocolVersion, serverInfo } = about.data;
   if (!protocolVersions.some((version) => version === protocolVersion))

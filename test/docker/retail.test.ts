@@ -96,6 +96,7 @@ function replyTo(request: WireRequest, step: Step | undefined): ScriptedReply {
 function shellCall(request: WireRequest, command: string): { name: string; arguments: string } {
   const offered = JSON.stringify(request.tools);
   const name = ["Bash", "bash", "run_shell_command", "exec_command"].find((one) => offered.includes(`"name":"${one}"`)) ?? "bash";
-  const args = name === "exec_command" ? { cmd: command } : { command, description: "look", is_background: false };
+  const usual = { command, description: "look" };
+  const args = { exec_command: { cmd: command }, run_shell_command: { ...usual, is_background: false } }[name] ?? usual;
   return { name, arguments: JSON.stringify(args) };
 }

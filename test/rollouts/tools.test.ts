@@ -1,0 +1,88 @@
+/** Rollouts whose task has servers of tools: when they count, and for which harness they begin. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { Environment } from "../../base/schema/task.ts";
+import { commandHarness, harnesses } from "../../harnesses/index.ts";
+import { assertTakesTools } from "../../rollouts/accepted/index.ts";
+import { type RolloutOutcome, rolloutsOn } from "../../rollouts/index.ts";
+import { pickBackend } from "../../sandboxes/index.ts";
+import { runner } from "../fakes/rollouts/small-run.ts";
+import { writeTask } from "../fakes/rollouts/small-task.ts";
+import { placeOf, type RawMessage, rawService, usualAnswer } from "../fakes/tools/tool-services.ts";
+
+const environment = Environment.parse({
+  services: { shop: { command: ["serve"] } },
+  tools: [{ name: "front-shop", service: "shop", port: 8000 }],
+});
+
+/** Calls the tool from a command, as any program of the agent may. */
+const call = `node -e 'fetch(process.env.ALIDADE_MCP_FRONT_SHOP_URL, { method: "POST", body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "write" } }) }).then((r) => r.text()).then(console.log)'; echo yes > done.txt`;
+
+async function outcomeWith(t: TestContext, dies: (message: RawMessage) => boolean): Promise<RolloutOutcome> {
+  const place = await mkdtemp(join(tmpdir(), "alidade-tools-"));
+  t.after(() => rm(place, { recursive: true }));
+  await writeTask(place, "small");
+  const service = rawService((message, outgoing) => {
+    if (dies(message)) outgoing.destroy();
+    else if (message.method === "tools/call")
+      return `{"jsonrpc":"2.0","id":${message.id},"result":{"content":[{"type":"text","text":"written"}]}}`;
+    return usualAnswer(message, '[{"name":"write"}]');
+  });
+  const { backend } = await pickBackend("process", t.signal);
+  const create: typeof backend.create = async ({ services: _, ...spec }, signal) =>
+    Object.assign(await backend.create(spec, signal), placeOf({ shop: service }));
+  const outcomes: RolloutOutcome[] = [];
+  const run = await runner(t, place, {
+    path: join(place, "run"),
+    retries: 0,
+    reply: ({ messages }) =>
+      messages.some(({ role }) => role === "assistant")
+        ? { text: "done" }
+        : { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command: call }) }] },
+    does: async (setup, { tasks: [task], harness }, signal) => {
+      assert.ok(task);
+      const own = { ...task, environment: { ...task.environment, services: environment.services, tools: environment.tools } };
+      const plan = { rollout_id: "alone", attempt: 1, group_id: "g", group_size: 1, sample_index: 0, retries: 0, task_hash: "hash" };
+      outcomes.push(await rolloutsOn(setup).submit({ ...plan, task: own, harness, session: { purpose: "train" } }, signal));
+      return outcomes.map(({ record }) => record);
+    },
+  });
+  await run({ ...backend, create });
+  return outcomes[0] ?? assert.fail();
+}
+
+test("a command finds its server of tools in a variable, and what it ran is in the trajectory", async (t) => {
+  const { record, trajectory } = await outcomeWith(t, () => false);
+  assert.deepEqual([record.verdict?.reward, record.error], [1, null]);
+  assert.deepEqual(
+    trajectory?.tool_runs?.map(({ server, tool, outcome, unasked }) => [server, tool, outcome, unasked]),
+    [["front-shop", "write", "ok", true]],
+  );
+});
+
+test("a service that fails a call and lives costs nothing, and one that is down makes the rollout measure nothing", async (t) => {
+  const hiccup = await outcomeWith(t, ({ method }) => method === "tools/call");
+  assert.deepEqual([hiccup.record.verdict?.reward, hiccup.record.error], [1, null]);
+  const down = await outcomeWith(t, ({ method }) => method === "tools/call" || method === "ping");
+  assert.deepEqual([down.record.error?.code, down.record.verdict], ["tool_service_failed", null]);
+  assert.deepEqual([down.trajectory?.in_loss, down.trajectory?.reward], [false, null]);
+  assert.deepEqual(
+    down.trajectory?.tool_runs?.map(({ outcome, failure }) => [outcome, failure]),
+    [["failed", "died"]],
+  );
+});
+
+test("a task with servers of tools is refused by name for a harness that takes none", () => {
+  const [pi] = harnesses;
+  assert.ok(pi?.name === "pi");
+  const task = { environment } as Parameters<typeof assertTakesTools>[0];
+  assert.throws(() => assertTakesTools(task, pi), {
+    code: "task_invalid",
+    message: "environment.tools is front-shop, and Pi takes no servers of tools: use another harness than pi.",
+  });
+  for (const harness of [...harnesses.slice(1), commandHarness({ argv: ["agent"] })]) assertTakesTools(task, harness);
+  assertTakesTools({ environment: Environment.parse({}) } as typeof task, pi);
+});
