@@ -4,7 +4,7 @@ import { readFolder, type TreeFile } from "../base/files/file-tree.ts";
 import type { WorkLayer } from "../base/files/layer.ts";
 import { Deadline } from "../base/host/deadline.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
-import type { Verdict } from "../base/schema/rollout.ts";
+import { isLent, type Verdict } from "../base/schema/rollout.ts";
 import type { Environment, Limits, Task } from "../base/schema/task.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/index.ts";
 import { setUp, specOf } from "../sandboxes/index.ts";
@@ -128,7 +128,7 @@ export function gradeStep(context: GradeContext, index: number): Promise<Verdict
 
 /** Says in the verdict that the agent's processes lived while it was made. */
 function withKept(task: Task, verdict: Verdict): Verdict {
-  if (!keepsProcesses(task) || verdict.isolation !== "shared") return verdict;
+  if (!keepsProcesses(task) || !isLent(verdict.isolation)) return verdict;
   return { ...verdict, evidence: { ...verdict.evidence, kept_processes: true } };
 }
 

@@ -7,7 +7,7 @@ import { posix } from "node:path";
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../base/errors.ts";
 import { overlay, readFolder, type TreeFile } from "../base/files/file-tree.ts";
-import type { Verdict } from "../base/schema/rollout.ts";
+import { isIsolated, type Verdict } from "../base/schema/rollout.ts";
 import { Environment, type Task } from "../base/schema/task.ts";
 import type { ExecResult, Sandbox } from "../sandboxes/index.ts";
 import { envInside } from "../sandboxes/index.ts";
@@ -169,7 +169,7 @@ type Place = AsyncDisposable & { sandbox: GradingSandbox; environment: Environme
 async function verifierSandbox(spec: HarborSpec, context: GradeContext): Promise<Place> {
   const { task, fresh, lend, signal } = context;
   if (lend !== undefined && spec.verifier === null) {
-    const sandbox = assertContainer(await lend());
+    const sandbox = assertOwnRoot(await lend());
     await runHooks(spec, task, sandbox, signal);
     return { sandbox, environment: task.environment, held: [], [Symbol.asyncDispose]: () => sandbox[Symbol.asyncDispose]() };
   }
@@ -177,7 +177,7 @@ async function verifierSandbox(spec: HarborSpec, context: GradeContext): Promise
   const { cpus, memory_mb, disk_mb } = { ...task.limits, ...spec.verifier?.limits };
   const limits = { ...task.limits, cpus, memory_mb, disk_mb };
   await using scope = new AsyncDisposableStack();
-  const sandbox = assertContainer(scope.use(await fresh({ environment, limits })));
+  const sandbox = assertOwnRoot(scope.use(await fresh({ environment, limits })));
   const held = spec.verifier ? await bringArtifacts(spec, context, sandbox) : await bringWork(spec, context, sandbox);
   const release = scope.move();
   return { sandbox, environment, held, [Symbol.asyncDispose]: () => release.disposeAsync() };
@@ -284,9 +284,9 @@ async function testFiles({ tests, step_tests }: HarborSpec): Promise<TreeFile[]>
   return overlay(shared ?? [], own ?? []).map((file) => (file.path === "test.sh" ? { ...file, mode: 0o755 } : file));
 }
 
-/** Throws for the process sandbox, where the tests would write to this machine's own /tests and /logs. */
-function assertContainer(sandbox: GradingSandbox): GradingSandbox {
-  if (sandbox.facts.isolation !== "none") return sandbox;
+/** Throws without isolation, where the tests would write to this machine's own /tests and /logs. */
+function assertOwnRoot(sandbox: GradingSandbox): GradingSandbox {
+  if (isIsolated(sandbox.facts.isolation)) return sandbox;
   throw new AlidadeError(
     "task_invalid",
     "Harbor's tests write to /tests and /logs: use a sandbox with a root of its own (--sandbox docker).",

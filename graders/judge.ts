@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { AlidadeError } from "../base/errors.ts";
-import type { Verdict } from "../base/schema/rollout.ts";
+import { isIsolated, type Verdict } from "../base/schema/rollout.ts";
 import type { GradeContext, Grader, GraderSampler } from "./grader.ts";
 import { evidenceFor, sights } from "./judge/evidence.ts";
 import { partedLines } from "./judge/fence.ts";
@@ -55,7 +55,7 @@ export const judge: Grader<JudgeSpec> = {
       components: Object.fromEntries(decided.map(({ name, weight, value }) => [name, { value, weight }])),
       formula: `(${decided.map(({ name, weight }) => `${weight} × ${name}`).join(" + ")}) / ${weights}`,
       ...(open.length === 0 ? { status: "graded", error: null } : abstained(open)),
-      tier: isolation === "none" ? "T0" : "T1",
+      tier: isIsolated(isolation) ? "T1" : "T0",
       isolation,
       grader: "judge",
       evidence: { ...evidenceOf(spec, sampler, votes), parted_by },

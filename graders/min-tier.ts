@@ -1,6 +1,6 @@
 /** Refuses a task whose verdicts would be worth less than a run asks for, before anything is sampled. */
 import { AlidadeError } from "../base/errors.ts";
-import { Tier } from "../base/schema/rollout.ts";
+import { isIsolated, Tier } from "../base/schema/rollout.ts";
 import type { GraderSpec, Task } from "../base/schema/task.ts";
 import type { SandboxBackend } from "../sandboxes/index.ts";
 import type { Grader } from "./grader.ts";
@@ -13,7 +13,7 @@ export function tierOfTask(
   known?: readonly Grader[],
 ): Tier | null {
   const tierOf = (spec: GraderSpec): Tier | null => graderOf(spec, known).tier?.(specOfGrader(spec, known), task, tierOf) ?? null;
-  return isolation === "none" ? "T0" : tierOf(task.grader);
+  return isIsolated(isolation) ? tierOf(task.grader) : "T0";
 }
 
 export function isBelowTier(tier: Tier | null, least: Tier): boolean {
@@ -24,7 +24,9 @@ export function isBelowTier(tier: Tier | null, least: Tier): boolean {
 export function checkTier(task: Task, least: Tier | null, backend: Pick<SandboxBackend, "capabilities">, known?: readonly Grader[]): void {
   const tier = least === null ? null : tierOfTask(task, backend, known);
   if (least === null || !isBelowTier(tier, least)) return;
-  const sandbox = backend.capabilities.isolation === "none" ? "; the process sandbox gives T0 to every task: use docker" : "";
+  const sandbox = isIsolated(backend.capabilities.isolation)
+    ? ""
+    : "; a sandbox that isolates nothing gives T0 to every task: use --sandbox docker";
   throw new AlidadeError(
     "config_invalid",
     `min_tier is ${least}, and the task ${task.task_id} is graded below it (${task.grader.kind}: ${tier ?? "no tier is known"})${sandbox}. Grade it in another way, or lower min_tier`,

@@ -2,8 +2,10 @@
  * Grades by the word of a server: one of ours, or `/verify` of NeMo Gym. It asks those servers alone that the operator names
  * (`grader_servers`), because a task file is a stranger's and the question holds the work.
  */
+
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../base/errors.ts";
+import { isIsolated } from "../base/schema/rollout.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import { alidadeForm } from "./remote/alidade-form.ts";
 import { askServer, shown } from "./remote/ask-server.ts";
@@ -85,7 +87,7 @@ async function gradeBy(servers: readonly GraderServer[], spec: RemoteSpec, conte
     reward,
     components: Object.fromEntries(Object.entries(withWeights(components)).map(([name, one]) => [shown(name), one])),
     status: "graded",
-    tier: isolation === "none" ? "T0" : "T1",
+    tier: isIsolated(isolation) ? "T1" : "T0",
     isolation,
     grader: `remote/${form.name}`,
     evidence: {

@@ -1,4 +1,4 @@
-import { Tier, Verdict } from "../base/schema/rollout.ts";
+import { isApart, isIsolated, Tier, type Verdict } from "../base/schema/rollout.ts";
 
 /** The weakest of several tiers; null where one is unknown. */
 export function weakestTier<T extends Tier | null>(tiers: readonly T[]): T | null {
@@ -9,6 +9,6 @@ export function weakestTier<T extends Tier | null>(tiers: readonly T[]): T | nul
 
 /** That of the verdict that was isolated least. */
 export function weakestIsolation(verdicts: readonly Pick<Verdict, "isolation">[]): Verdict["isolation"] {
-  const strongest = Verdict.shape.isolation.options;
-  return verdicts.map(({ isolation }) => isolation).reduce((a, b) => (strongest.indexOf(b) > strongest.indexOf(a) ? b : a), "container");
+  const all = verdicts.map(({ isolation }) => isolation);
+  return all.find((one) => !isIsolated(one)) ?? all.find((one) => !isApart(one)) ?? all[0] ?? "none";
 }

@@ -195,7 +195,7 @@ async function openedTools(
 
 /** The harness's pack, installed where it is not there yet. Throws `pack_failed`. */
 export async function packOf({ backend, onProgress }: RunSetup, harness: Harness, signal: AbortSignal): Promise<Pack | null> {
-  const platform = backend.capabilities.isolation === "container" ? containerPlatform() : hostPlatform();
+  const platform = backend.capabilities.images ? containerPlatform() : hostPlatform();
   const options = { signal, progress: (text: string) => onProgress({ type: "note", text }), platform };
   if (harness.own) return ensureOwnPack(harness.own, options);
   return Object.keys(harness.packages).length === 0 ? null : ensurePack(harness, options);

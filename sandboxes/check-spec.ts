@@ -30,7 +30,7 @@ export function checkSpec(spec: SandboxSpec): void {
 
 /** Throws `task_invalid` for what no sandbox of this backend can be. */
 export function checkEnvironments(environments: Environment[], title: string, can: Capabilities): void {
-  const { users, images, network } = can;
+  const { users, images, builds, network } = can;
   for (const environment of environments) {
     const { user, platform, build, image, writable, services } = environment;
     for (const { field, access } of networksOf(environment))
@@ -43,6 +43,7 @@ export function checkEnvironments(environments: Environment[], title: string, ca
     if (services && !can.services)
       throw impossible("services", Object.keys(services).join(", "), `sandboxes in ${title} have no containers beside them`);
     if (build !== null && !images) throw impossible("build", JSON.stringify(build), `sandboxes in ${title} are made from no image`);
+    if (build !== null && !builds) throw impossible("build", JSON.stringify(build), `no image is built for sandboxes in ${title}`);
   }
 }
 

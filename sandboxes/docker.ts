@@ -28,10 +28,12 @@ const capabilities: Capabilities = {
   isolation: "container",
   network: "none",
   images: true,
+  builds: true,
   remote: false,
   users: ["agent", "root"],
   snapshot: true,
   services: true,
+  keepsProcesses: true,
 };
 
 export type DockerOptions = CreateOptions & {
@@ -52,6 +54,7 @@ export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
     name: "docker",
     title: "Docker",
     capabilities,
+    at: (engines) => dockerBackend({ ...options, engines }),
     unavailable: (signal) => unavailable(pool, signal),
     prepare: async (environments, more) => {
       await imagesOf(pool(), environments, more);

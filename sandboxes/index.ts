@@ -1,14 +1,12 @@
 export { argumentBatches } from "./argument-batches.ts";
 export { networksOf, usesNetwork } from "./check-spec.ts";
 export { DiskBudget } from "./disk-budget.ts";
-export { docker } from "./docker.ts";
 export { examineMachine } from "./examine-machine.ts";
 export type { PreparedImage, StoredImage } from "./image-store.ts";
 export { readContext } from "./images/build/build-context.ts";
 export { type LastStage, lastStageOf } from "./images/build/dockerfile.ts";
 export { imageStart } from "./images/environment-image.ts";
 export { nodeInside, nodeMount } from "./node-mount.ts";
-export { samePlace } from "./process/same-place.ts";
 export { backendNames, backendRegistry, backends, pickBackend, reapAll } from "./registry.ts";
 export type {
   AfterFreeze,
@@ -23,6 +21,7 @@ export type {
   SandboxFacts,
   SandboxSpec,
 } from "./sandbox.ts";
+export { allCapabilities } from "./sandbox.ts";
 export { beginStep, conceal, setUp } from "./set-up.ts";
 export { envInside, specOf, withServices } from "./task-spec.ts";
 export { type ExpectedSandbox, WarmPool } from "./warm-pool.ts";

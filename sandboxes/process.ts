@@ -22,6 +22,12 @@ export const localProcess: SandboxBackend = {
   capabilities: { isolation: "none", network: "host", images: false, remote: false, users: ["agent"], snapshot: false },
   unavailable: async () =>
     process.platform === "win32" ? "The process sandbox needs Linux or macOS. On Windows use Docker, or run Alidade in WSL." : null,
+  notes: async () =>
+    (await samePlace()) === null
+      ? [
+          "mounts are not permitted here, so each sandbox has its own path. A harness that prints the path gives each rollout of a group another prompt; nemo-rl and nemo-gym leave such groups out",
+        ]
+      : [],
   prepare: async (environments) => checkEnvironments(environments, localProcess.title, localProcess.capabilities),
   takes: takesWithServices,
   room: async () => ({ memory_mb: ownMemory(), disk_mb: await freeDisk(tmpdir()) }),

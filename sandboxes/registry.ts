@@ -2,12 +2,14 @@
 import { AlidadeError, messageOf } from "../base/errors.ts";
 import { registryOf } from "../base/host/plug-ins.ts";
 import type { Reaped, ReapOptions } from "../base/host/reap.ts";
-import { docker, dockerBackend } from "./docker.ts";
+import { isIsolated } from "../base/schema/rollout.ts";
+import { docker } from "./docker.ts";
 import type { EngineAddress } from "./engines/engine-connection.ts";
 import { localProcess } from "./process.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 
-export const backends = [docker, localProcess] as const;
+/** In the order in which `auto` asks them. */
+export const backends = [docker, localProcess] as const satisfies readonly SandboxBackend[];
 
 export const backendRegistry = registryOf<SandboxBackend>({
   noun: "sandbox backend",
@@ -17,6 +19,8 @@ export const backendRegistry = registryOf<SandboxBackend>({
     name: "text",
     title: "text",
     capabilities: "object",
+    at: "function?",
+    notes: "function?",
     unavailable: "function",
     prepare: "function",
     takes: "function",
@@ -38,27 +42,48 @@ export type PickedBackend = {
 };
 
 export type PickOptions = {
-  /** Engines that Docker's sandboxes are spread over; none: the one of this machine. */
+  /** Container engines that sandboxes are spread over; none: the one of this machine. */
   docker_engines?: readonly EngineAddress[] | undefined;
+  needs?: BackendNeeds;
 };
 
+/** What a caller cannot do without. */
+export type BackendNeeds = { isolated?: true; images?: true };
+
 /**
- * The backend of that name, or of a user's file; with `auto` the first one that is ready. Throws `sandbox_unavailable`
- * when the named one is not, and `plugin_unknown` for a name that is none.
+ * Returns the backend of that name, or of a user's file; with `auto` the first one of the list that has what is needed and is
+ * ready. Throws `sandbox_unavailable` where there is none, `config_invalid` for a named one that lacks what is needed, and
+ * `plugin_unknown` for a name that is none.
  */
-export async function pickBackend(name: string, signal: AbortSignal, { docker_engines = [] }: PickOptions = {}): Promise<PickedBackend> {
-  const dockerAt = docker_engines.length > 0 ? dockerBackend({ engines: docker_engines }) : docker;
-  if (name !== "auto") return pickNamed(name === docker.name ? dockerAt : await backendRegistry.load(name), signal);
+export async function pickBackend(
+  name: string,
+  signal: AbortSignal,
+  { docker_engines = [], needs = {} }: PickOptions = {},
+): Promise<PickedBackend> {
+  const placed = (backend: SandboxBackend): SandboxBackend =>
+    (docker_engines.length > 0 ? backend.at?.(docker_engines) : undefined) ?? backend;
+  if (name !== "auto") return pickNamed(placed(await backendRegistry.load(name)), needs, signal);
   const missing: string[] = [];
-  for (const backend of [dockerAt, localProcess]) {
-    const reason = await backend.unavailable(signal);
+  for (const backend of backends.map(placed)) {
+    const reason = whatLacks(backend, needs) ?? (await backend.unavailable(signal));
     if (reason === null) return { backend, reason: [`Sandboxes run in ${backend.title}.`, ...missing].join(" ") };
     missing.push(reason);
   }
   throw new AlidadeError("sandbox_unavailable", `There is nothing to run a sandbox in. ${missing.join(" ")}`);
 }
 
-async function pickNamed(backend: SandboxBackend, signal: AbortSignal): Promise<PickedBackend> {
+function whatLacks({ title, capabilities }: SandboxBackend, { isolated, images }: BackendNeeds): string | null {
+  if (isolated && !isIsolated(capabilities.isolation)) return `Sandboxes in ${title} are not isolated.`;
+  if (images && !capabilities.images) return `Sandboxes in ${title} are made from no images.`;
+  return null;
+}
+
+async function pickNamed(backend: SandboxBackend, needs: BackendNeeds, signal: AbortSignal): Promise<PickedBackend> {
+  const lacks = whatLacks(backend, needs);
+  if (lacks !== null) {
+    const others = backends.filter((one) => whatLacks(one, needs) === null).map((one) => one.name);
+    throw new AlidadeError("config_invalid", `${lacks} Use another backend (--sandbox ${others.join(", ")})`, { param: "sandbox" });
+  }
   const reason = await backend.unavailable(signal);
   if (reason !== null) throw new AlidadeError("sandbox_unavailable", reason, { param: "sandbox" });
   return { backend, reason: `Sandboxes run in ${backend.title}, as asked for.` };

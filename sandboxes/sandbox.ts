@@ -4,7 +4,9 @@ import type { TreeFile } from "../base/files/file-tree.ts";
 import type { LayerEntry } from "../base/files/layer.ts";
 import type { LayerRules } from "../base/files/layer-bounds.ts";
 import type { Reaped, ReapOptions } from "../base/host/reap.ts";
+import type { Isolation } from "../base/schema/rollout.ts";
 import type { Environment, Limits } from "../base/schema/task.ts";
+import type { EngineAddress } from "./engines/engine-connection.ts";
 import type { PreparedImage, Pruned, PruneOptions, StoredImage } from "./image-store.ts";
 
 export type SandboxSpec = {
@@ -85,8 +87,8 @@ export type ServiceFacts = { name: string; image: string; image_digest: string }
 /** Where a rollout ran. This goes into its record. */
 export type SandboxFacts = {
   backend: string;
-  /** `shared`: the agent's own container, in which the work is graded too. */
-  isolation: "container" | "shared" | "none";
+  /** As its backend's `capabilities` say; `shared`: the agent's own sandbox, in which the work is graded too. */
+  isolation: Isolation;
   /** As the task names it; `alidade/built:…` for one that was built for it. */
   image: string | null;
   /** The engine's content id (`sha256:…`). */
@@ -188,7 +190,8 @@ export interface Sandbox extends AsyncDisposable {
   resume?(): Promise<void>;
   /**
    * Stores all files, those of HOME and of the temporary folders too, and returns an id for `SandboxSpec.snapshot`. It
-   * stores no processes. The sandbox runs on. Present, with the two above, where `capabilities.snapshot` is true.
+   * stores no processes. The sandbox runs on. Present, with the two above, where `capabilities.snapshot` is true; the two above
+   * also where `capabilities.keepsProcesses` is.
    */
   snapshot?(signal: AbortSignal): Promise<string>;
 }
@@ -198,12 +201,17 @@ export type Room = { memory_mb: number | null; disk_mb: number | null };
 
 /** What a backend can do. A task that needs more is refused before the run starts. */
 export type Capabilities = {
-  /** none: a command has the rights of Alidade's user. */
-  readonly isolation: "container" | "none";
+  /**
+   * What separates a command from this machine, in a word of the backend's own: `container`, `microvm`. It goes into records.
+   * A sandbox with any word but `none` has a root, users and processes of its own. `none`: a command has the rights of
+   * Alidade's user. Ask `isIsolated`, and do not compare the word.
+   */
+  readonly isolation: Isolation;
   /** What a sandbox reaches beside its door. `none`: nothing. `host`: all that this machine reaches. */
   readonly network: "none" | "host";
-  /** Sandboxes are made from images. */
+  /** Sandboxes are made from images. Absent `builds`: from images that are there or can be pulled, and none is built. */
   readonly images: boolean;
+  readonly builds?: boolean;
   /** Its sandboxes may run on another machine. */
   readonly remote: boolean;
   /** Users that a task may ask for. */
@@ -212,6 +220,21 @@ export type Capabilities = {
   readonly snapshot: boolean;
   /** Services can run beside a sandbox. Absent: they cannot. */
   readonly services?: boolean;
+  /** Processes of a sandbox can be suspended and go on (`pause`, `resume`), so a work can be graded while they live. Absent: no. */
+  readonly keepsProcesses?: boolean;
+};
+
+/** Stands for a backend that is not known yet, which may be able to do anything. The machine that makes the sandbox asks again. */
+export const allCapabilities: Capabilities = {
+  isolation: "unknown",
+  network: "none",
+  images: true,
+  builds: true,
+  remote: true,
+  users: ["agent", "root"],
+  snapshot: true,
+  services: true,
+  keepsProcesses: true,
 };
 
 export type PrepareOptions = {
@@ -240,6 +263,13 @@ export interface SandboxBackend {
   readonly name: string;
   readonly title: string;
   readonly capabilities: Capabilities;
+  /**
+   * The same backend, at container engines that the operator lists (`docker_engines`). Absent: it knows no such engines, and
+   * the list says nothing to it.
+   */
+  at?(engines: readonly EngineAddress[]): SandboxBackend;
+  /** Returns sentences that an operator should read before a run. Absent: there are none. */
+  notes?(): Promise<string[]>;
   /** Returns null when the backend is ready; else a sentence that says why it is not, and what helps. */
   unavailable(signal: AbortSignal): Promise<string | null>;
   /** Makes once what sandboxes of these environments need, such as the base image. Throws `sandbox_unavailable`. */

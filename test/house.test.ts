@@ -104,6 +104,27 @@ test("no files import each other in a circle, of types either", () => {
   assert.deepEqual(circleOf(imports), null);
 });
 
+/** Outside of `sandboxes/` code asks what a backend can do. Its name and the word of its isolation are for records and people. */
+const namesABackend =
+  /\bisolation\s*[!=]==?\s*["'`]|["'`]\s*[!=]==?\s*\S*\bisolation\b|\bbackend(?:\.name)?\s*[!=]==?\s*["'`]|\bpickBackend\(\s*["'`]/;
+
+test("no code outside of sandboxes compares a backend or its isolation with a word, so that a user's own can take any place", () => {
+  // The two words of records that are ours.
+  const others = production.filter((path) => !/^(sandboxes|bench|examples)\/|^base\/schema\/rollout\.ts$/.test(path));
+  assert.deepEqual(
+    others.filter((path) => namesABackend.test(readFileSync(join(root, path), "utf8"))),
+    [],
+  );
+  for (const line of [
+    'capabilities.isolation === "none"',
+    '"shared" !== facts.isolation',
+    'backend.name === "docker"',
+    'pickBackend("docker", signal)',
+  ])
+    assert.ok(namesABackend.test(line), line);
+  assert.ok(!namesABackend.test('const isolation = isIsolated(one) ? "shared" : "none"; pickBackend(name, signal)'));
+});
+
 test("no files of a Python package import each other in a circle, inside of functions either", () => {
   const files = globSync("{graders,clients}/**/*.py", { cwd: root });
   const relativeImport = /^\s*from \.(\w+) import/gm;

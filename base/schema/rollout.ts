@@ -22,6 +22,28 @@ export const VerdictStatus = z.enum([
 export const Tier = z.enum(["T0", "T1", "T2", "T3"]);
 export type Tier = z.infer<typeof Tier>;
 
+/**
+ * What separated a work from this machine while it was graded, in a word of the sandbox backend's own, such as `container`. Two
+ * words are ours: `shared`, the agent's own sandbox, and `none`, this machine itself.
+ */
+export const Isolation = z.string().min(1).max(64);
+export type Isolation = z.infer<typeof Isolation>;
+
+/** Whether anything separates it from this machine. */
+export function isIsolated(isolation: Isolation): boolean {
+  return isolation !== "none";
+}
+
+/** Whether it is the agent's own sandbox. */
+export function isLent(isolation: Isolation): boolean {
+  return isolation === "shared";
+}
+
+/** Whether the agent never had the place, and nothing of this machine was within its reach. */
+export function isApart(isolation: Isolation): boolean {
+  return isIsolated(isolation) && !isLent(isolation);
+}
+
 export const Verdict = z.strictObject({
   /** null where nothing was measured; never a fake 0. */
   reward: z.number().nullable(),
@@ -30,9 +52,7 @@ export const Verdict = z.strictObject({
   formula: z.string().optional(),
   status: VerdictStatus,
   tier: Tier,
-  isolation: z
-    .enum(["container", "shared", "none"])
-    .describe("container: one that the agent never had; shared: the agent's own container; none: this machine itself"),
+  isolation: Isolation,
   grader: z.string(),
   /** Version of the grader's own rules; left out where it tells none. */
   grader_version: z.string().optional(),

@@ -5,6 +5,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import { currentOwner } from "../../base/host/owner.ts";
 import { newId } from "../../base/schema/ids.ts";
 import type { NetworkAccess } from "../../base/schema/network.ts";
+import { isIsolated } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { version } from "../../base/version.ts";
 import { checksVersion } from "../../graders/admission/index.ts";
@@ -147,10 +148,10 @@ async function checkAll(paths: string[], flags: CheckFlags, tell: Checking["onLe
   const chosen = chosenTasks(loaded, choice, earlier).map((task) => withGrading(task, null, flags.keepProcesses));
   const tasks = await acceptedTasks(chosen, allow, onLeftOut, true);
   const hashed = await hashedTasks(tasks, plugIns.graders, { onLeftOut });
-  // What is found in the process sandbox admits nothing, and says nothing of containers.
-  const isContainer = backend.capabilities.isolation !== "none";
+  // What is found without isolation admits nothing.
+  const isIsolating = isIsolated(backend.capabilities.isolation);
   const known =
-    isContainer && flags.again !== true ? await knownChecks(hashed, checksVersion(version), flags.times) : hashed.map(() => null);
+    isIsolating && flags.again !== true ? await knownChecks(hashed, checksVersion(version), flags.times) : hashed.map(() => null);
   const found = known.filter((one) => one !== null);
   if (found.length > 0)
     progress(`${found.length} of ${hashed.length} tasks were checked before: their records count (--again checks them again)`);
@@ -213,15 +214,15 @@ function inOrder(hashed: readonly HashedTask[], checks: readonly TaskCheck[]): T
 
 async function backendOf(flags: CheckFlags, signal: AbortSignal): Promise<SandboxBackend> {
   const { backend, reason } = await pickBackend(flags.sandbox, signal, { docker_engines: flags.dockerEngine });
-  if (backend.capabilities.isolation === "none" && !flags.unsafeHost)
+  if (!isIsolated(backend.capabilities.isolation) && !flags.unsafeHost)
     throw new AlidadeError(
       "unsafe_host_refused",
-      `${reason} The process sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
+      `${reason} Such a sandbox isolates nothing: the task's tests would run as you. Start Docker, or pass --unsafe-host.`,
       { param: "unsafe_host" },
     );
   say(`  ${reason}`);
-  if (backend.capabilities.isolation === "none")
-    say("  NO HACK IS TRIED HERE, and no task is admitted: hack probes and the scan for leaks run in containers only (--sandbox docker)");
+  if (!isIsolated(backend.capabilities.isolation))
+    say("  NO HACK IS TRIED HERE, and no task is admitted: hack probes and the scan for leaks want isolation (--sandbox docker)");
   return backend;
 }
 

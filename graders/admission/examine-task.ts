@@ -8,7 +8,7 @@ import type { TreeFile } from "../../base/files/file-tree.ts";
 import { overlay } from "../../base/files/file-tree.ts";
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
 import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../base/schema/admission.ts";
-import type { Verdict } from "../../base/schema/rollout.ts";
+import { isIsolated, type Verdict } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
 import { plainRules } from "../../sandboxes/network/index.ts";
@@ -114,8 +114,8 @@ class TaskExamination {
   }
 
   async run(): Promise<Examination> {
-    const isContainer = this.#backend.capabilities.isolation !== "none";
-    if (whyNever(this.#task) !== null) return this.#end(isContainer);
+    const isIsolating = isIsolated(this.#backend.capabilities.isolation);
+    if (whyNever(this.#task) !== null) return this.#end(isIsolating);
     const { seen: hidden, ...known } = await this.#solution();
     const solved = await filesOfWork(known.solution, this.#task.environment.workdir);
     const { acted: seen, ...untouched } = await this.#taken((sandbox) => this.#look(sandbox, solved, hidden));
@@ -125,14 +125,14 @@ class TaskExamination {
     for (let time = 1; time <= this.#options.times; time++) {
       await this.#grade("gold", null, time, gold);
       // The task's own files were graded to find this, so other works would give the same.
-      if (this.#verdicts.at(-1)?.error?.code === "verifier_unavailable") return this.#end(isContainer);
+      if (this.#verdicts.at(-1)?.error?.code === "verifier_unavailable") return this.#end(isIsolating);
       await this.#grade("no-op", null, time, idle);
     }
     await this.#askTogether(gold, idle);
-    if (isContainer) await this.#askKept(gold);
+    if (isIsolating) await this.#askKept(gold);
     const edited = await this.#workOf(seen.edit.base, seen.edit.files);
     await this.#grade("random-edit", null, 1, await this.#with(idle, edited));
-    if (!isContainer) return this.#end(false);
+    if (!isIsolating) return this.#end(false);
     // Probes show nothing where the known solution earns too little, or no change too much.
     if (reasonsAgainst(this.#task, this.#gradings, this.#scan).some(({ code }) => code !== "leak")) return this.#end(true);
     const told = { workdir: this.#task.environment.workdir, instruction: instructionsOf(this.#task) };
@@ -212,7 +212,7 @@ class TaskExamination {
       outputs,
     ];
     this.#digest = sandbox.facts.image_digest;
-    if (this.#backend.capabilities.isolation !== "none") {
+    if (isIsolated(this.#backend.capabilities.isolation)) {
       this.#scan = await leakScan(sandbox, this.#task.environment.workdir, telling, this.#backend.images, signal);
       if (hidden.expected.length > 0 && outputs.lines.length === 0) this.#scan.not_scanned.push(untelling);
     }
@@ -231,13 +231,13 @@ class TaskExamination {
 
   /** Files alone need no sandbox of an agent. null: there is nothing to try. */
   async #hack(probe: Probe, target: ProbeTarget, base: TreeFile[], idle: GradedWork): Promise<GradedWork | null> {
-    if (this.#backend.capabilities.isolation === "none") throw unsafe();
+    if (!isIsolated(this.#backend.capabilities.isolation)) throw unsafe();
     const files = probe.files?.(target) ?? [];
     if (probe.script === undefined && files.length === 0) return null;
     if (probe.script === undefined) return this.#with(idle, await this.#workOf(base, files));
     const script = probe.script(target);
     const deed: Deed = async (sandbox) => {
-      assertContainer(sandbox);
+      assertIsolated(sandbox);
       await sandbox.writeFiles(files);
       await sandbox.exec(["sh", "-c", script], { timeout_ms: scriptMs, signal: this.#options.signal });
     };
@@ -330,8 +330,8 @@ const scriptMs = 60_000;
 const leastSeconds = 15;
 
 /** Some probes write to what other processes hold: outside of a container those are this machine's. */
-function assertContainer({ facts }: Sandbox): void {
-  if (facts.isolation === "none") throw unsafe();
+function assertIsolated({ facts }: Sandbox): void {
+  if (!isIsolated(facts.isolation)) throw unsafe();
 }
 
 function unsafe(): AlidadeError {

@@ -1,4 +1,5 @@
 /** The most memory that a grader's sandboxes took, as the engine's control group counts it: with the cache of their files. */
+import { isIsolated } from "../../base/schema/rollout.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 import type { GradeContext } from "../grader.ts";
 
@@ -24,9 +25,9 @@ export function measuringMemory(fresh: Fresh): { fresh: Fresh; peak_mb: () => nu
   };
 }
 
-/** [] where it is not told: outside of a container the group would be that of the machine. */
+/** [] where it is not told: without isolation the group would be that of the machine. */
 async function peakOf(sandbox: Sandbox): Promise<number[]> {
-  if (sandbox.facts.isolation === "none") return [];
+  if (!isIsolated(sandbox.facts.isolation)) return [];
   try {
     const { stdout } = await sandbox.exec(["sh", "-c", readPeak], { cwd: "/", timeout_ms: 5_000, max_output_bytes: 100 });
     const bytes = Number.parseInt(stdout, 10);

@@ -1,5 +1,5 @@
 /** What a way of grading by tests does not stop, in words: it stands in the verdict. */
-import type { Verdict } from "../../base/schema/rollout.ts";
+import { isIsolated, isLent, type Verdict } from "../../base/schema/rollout.ts";
 import type { ReportParser } from "../parsers/report-parser.ts";
 
 export type Grading = {
@@ -15,9 +15,9 @@ export type Grading = {
 export function whatRemains(parser: ReportParser, { apart, onDisk, workdirOnly, isolation }: Grading): string[] {
   const isPython = parser.language === "python";
   const lines = [
-    [isolation === "none", "The work shares this machine with what grades it: it can read and change all that its user can."],
+    [!isIsolated(isolation), "The work shares this machine with what grades it: it can read and change all that its user can."],
     [
-      isolation === "shared",
+      isLent(isolation),
       "The tests run in the agent's own sandbox: programs, libraries, configuration and files that it left there take part.",
     ],
     [!workdirOnly, "The work may bring programs outside the workdir, such as the one that runs the tests."],

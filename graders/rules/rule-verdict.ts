@@ -1,5 +1,5 @@
 /** The verdict of graders that hold facts against rules: 1 where every rule holds, else 0. */
-import type { Tier, Verdict } from "../../base/schema/rollout.ts";
+import { isApart, type Tier, type Verdict } from "../../base/schema/rollout.ts";
 import type { GradeContext } from "../grader.ts";
 
 export type RuleResult = { name: string; holds: boolean; why: string };
@@ -37,5 +37,5 @@ export function ruleVerdict(
 
 /** Nothing of the work is run beside what grades it; without isolation the agent shared this machine with it. */
 function ruleTier(isolation: Verdict["isolation"]): Tier {
-  return isolation === "container" ? "T3" : "T0";
+  return isApart(isolation) ? "T3" : "T0";
 }

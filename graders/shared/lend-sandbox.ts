@@ -3,6 +3,7 @@
  * the loan begins. Its services run all the time.
  */
 import { AlidadeError, messageOf } from "../../base/errors.ts";
+import { isIsolated } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { AfterFreeze, Sandbox } from "../../sandboxes/index.ts";
 import { NetworkLog, type NetworkRules, openNetwork } from "../../sandboxes/network/index.ts";
@@ -17,7 +18,7 @@ export function lendSandbox(sandbox: Sandbox, task: Task, rules: NetworkRules): 
     await goOn(sandbox);
     const log = new NetworkLog(rules.log);
     const network = await openNetwork(sandbox, "grading", environment.grading_network, { ...rules, log });
-    const isolation = sandbox.facts.isolation === "container" ? "shared" : "none";
+    const isolation = isIsolated(sandbox.facts.isolation) ? "shared" : "none";
     return {
       id: sandbox.id,
       facts: { ...sandbox.facts, isolation },

@@ -3,7 +3,7 @@
  * change its grade, so a verdict from there has the tier T0.
  */
 import { AlidadeError } from "../../base/errors.ts";
-import type { Tier } from "../../base/schema/rollout.ts";
+import { isApart, type Tier } from "../../base/schema/rollout.ts";
 import type { GradingPlace, Task } from "../../base/schema/task.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 import type { GradeContext } from "../grader.ts";
@@ -13,9 +13,9 @@ export function placeToGrade({ lend, fresh }: Pick<GradeContext, "lend" | "fresh
   return lend?.() ?? fresh();
 }
 
-/** Returns the tier of a verdict from this sandbox. `tier`: what it would be in a container that the agent never had. */
+/** Returns the tier of a verdict from this sandbox. `tier`: what it would be in a sandbox that the agent never had. */
 export function tierIn({ facts }: Pick<Sandbox, "facts">, tier: Tier): Tier {
-  return facts.isolation === "container" ? tier : "T0";
+  return isApart(facts.isolation) ? tier : "T0";
 }
 
 /** Returns the same before a sandbox exists. */

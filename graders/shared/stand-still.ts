@@ -12,13 +12,13 @@ export async function standStill(sandbox: Pick<Sandbox, "pause">): Promise<void>
 
 /** Throws `task_invalid` if the task keeps its processes and this backend cannot suspend them. */
 export function checkKept(task: Task, { capabilities }: Pick<SandboxBackend, "capabilities">): void {
-  if (keepsProcesses(task) && capabilities.isolation === "none") throw cannotStand();
+  if (keepsProcesses(task) && !capabilities.keepsProcesses) throw cannotStand();
 }
 
 function cannotStand(): AlidadeError {
   return new AlidadeError(
     "task_invalid",
-    "keep_processes is true, and only processes of a container can stand still: use --sandbox docker",
+    "keep_processes is true, and processes of these sandboxes cannot stand still: use a backend whose processes can (--sandbox docker)",
     {
       param: "keep_processes",
     },

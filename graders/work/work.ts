@@ -2,10 +2,12 @@
  * What an agent left behind, against what it was given: a layer that was read from outside. Nothing of the agent's runs
  * here, and its `.git`, attributes and ignore lists have no say.
  */
+
 import { AlidadeError } from "../../base/errors.ts";
 import { foldersAbove, isBelow, isInside, matchesAny, type TreeFile } from "../../base/files/file-tree.ts";
 import { keepLayer, type LayerBase, type LayerEntry, readLayer, type WorkLayer } from "../../base/files/layer.ts";
 import { workBounds } from "../../base/files/layer-bounds.ts";
+import { isLent } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 import { argumentBatches } from "../../sandboxes/index.ts";
@@ -97,7 +99,7 @@ export type Except = {
 
 /** Puts a work into a fresh sandbox of its task: what it deleted is removed, then the rest is put in place. In the agent's own it stands. */
 export async function placeWork(sandbox: Sandbox, task: Task, work: WorkLayer, except: Except, signal: AbortSignal): Promise<void> {
-  if (sandbox.facts.isolation === "shared") return;
+  if (isLent(sandbox.facts.isolation)) return;
   const { workdir } = task.environment;
   const below = await replacedFiles(sandbox, workdir, work, except, signal);
   const isProtected = (name: string) => matchesAny(name, except.protected ?? []);

@@ -1,5 +1,6 @@
 /** Chooses tasks for `--admitted-only` of a run or a service: those that `alidade check` has admitted on this machine. */
 import { AlidadeError } from "../../base/errors.ts";
+import { isIsolated } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/index.ts";
 import { isShared, keepsProcesses } from "../../graders/shared/index.ts";
@@ -16,22 +17,22 @@ export type AdmissionWanted = Checks & {
   onLeftOut: OnTaskLeftOut;
 };
 
-/** Throws if no task is left, or if sandboxes are no containers, because admission says nothing about those. */
+/** Throws if no task is left, or if sandboxes isolate nothing, because admission says nothing about those. */
 export function admittedTasks(
   tasks: readonly Task[],
   backend: Pick<SandboxBackend, "capabilities">,
   { onLeftOut, ...checks }: AdmissionWanted,
 ): Promise<Task[]> {
-  assertContainers(backend);
+  assertIsolated(backend);
   return acceptedTasks(tasks, (task) => assertAdmitted(task, checks), onLeftOut);
 }
 
-/** Throws if sandboxes are no containers. There a hack may pay that did not pay in the check. */
-export function assertContainers({ capabilities }: Pick<SandboxBackend, "capabilities">): void {
-  if (capabilities.isolation === "none")
+/** Throws if sandboxes isolate nothing. There a hack may pay that did not pay in the check. */
+export function assertIsolated({ capabilities }: Pick<SandboxBackend, "capabilities">): void {
+  if (!isIsolated(capabilities.isolation))
     throw new AlidadeError(
       "config_invalid",
-      "admitted_only is set, and tasks are admitted for containers only: use --sandbox docker, or leave --admitted-only out",
+      "admitted_only is set, and tasks are admitted for isolated sandboxes only: use --sandbox docker, or leave --admitted-only out",
       { param: "admitted_only" },
     );
 }

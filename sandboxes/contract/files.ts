@@ -1,10 +1,12 @@
 /** What goes in and comes out: files, and the layer of what was changed. */
+
 import assert from "node:assert/strict";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import type { LayerEntry } from "../../base/files/layer.ts";
+import { isIsolated } from "../../base/schema/rollout.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { inSandbox, ofSandbox, type SandboxCheck, said } from "./in-sandbox.ts";
 
@@ -47,7 +49,7 @@ export const fileChecks: readonly SandboxCheck[] = [
         const body = async (sandbox: Sandbox): Promise<void> => {
           const place = sandbox.path("/opt/alidade-contract");
           assert.equal((await sandbox.exec(["cat", `${place}/word`])).stdout, "of the host\n");
-          if (backend.capabilities.isolation === "none") return;
+          if (!isIsolated(backend.capabilities.isolation)) return;
           assert.notEqual((await sandbox.exec(["sh", "-c", `echo x > ${place}/word`])).exit_code, 0, "it is read-only");
         };
         await inSandbox(backend, context, body, { mounts: { "/opt/alidade-contract": folder } });

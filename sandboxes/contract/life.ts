@@ -1,6 +1,8 @@
 /** A sandbox from its making to its end: fresh, limited, frozen, kept, gone. */
+
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isIsolated } from "../../base/schema/rollout.ts";
 import type { Sandbox } from "../sandbox.ts";
 import { inSandbox, ofSandbox, type SandboxCheck, said, specOf } from "./in-sandbox.ts";
 
@@ -24,6 +26,7 @@ export const lifeChecks: readonly SandboxCheck[] = [
     // A backend around another one may say which one that is.
     assert.ok(id.length > 0 && facts.backend.length > 0, "an id and a name");
     assert.equal(facts.isolation, capabilities.isolation);
+    assert.match(facts.isolation, /^(?!shared$)[a-z][a-z0-9-]{0,31}$/, "a word in small letters; `shared` is taken");
   }),
   {
     says: "two sandboxes share no file, and neither finds what an earlier one left",
@@ -62,7 +65,7 @@ export const lifeChecks: readonly SandboxCheck[] = [
     },
   },
   ofSandbox("a command that takes more memory than the limit ends, and the result says why", async (sandbox, { capabilities }) => {
-    if (capabilities.isolation === "none") return;
+    if (!isIsolated(capabilities.isolation)) return;
     const { exit_code, out_of_memory } = await sandbox.exec(["sh", "-c", "x=a; while :; do x=$x$x; done"], { timeout_ms: 60_000 });
     assert.deepEqual([exit_code === 0, out_of_memory], [false, true]);
   }),

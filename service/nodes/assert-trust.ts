@@ -1,5 +1,6 @@
 /** A set's demands hold at each node, whatever the node's own configuration says: its sandboxes and graders are what is looked at. */
 import { AlidadeError } from "../../base/errors.ts";
+import { isIsolated } from "../../base/schema/rollout.ts";
 import { isBelowTier, tierOfTask } from "../../graders/index.ts";
 import type { RunSetup } from "../../rollouts/index.ts";
 import type { Claim } from "../ledger/index.ts";
@@ -11,8 +12,8 @@ export function assertTrust(
 ): void {
   const { min_tier, admitted_only } = spec;
   const { name, capabilities } = backend;
-  if (admitted_only && capabilities.isolation === "none")
-    throw unfit(`admitted_only, and tasks are admitted for containers only: this node's sandbox is ${name}`);
+  if (admitted_only && !isIsolated(capabilities.isolation))
+    throw unfit(`admitted_only, and tasks are admitted for isolated sandboxes only: this node's sandbox is ${name}`);
   if (min_tier === undefined) return;
   const tier = tierOfTask(task, backend, graders);
   if (isBelowTier(tier, min_tier))
@@ -22,5 +23,5 @@ export function assertTrust(
 }
 
 function unfit(why: string): AlidadeError {
-  return new AlidadeError("node_unfit", `the set demands ${why}: give all nodes the service's run file, and Docker`);
+  return new AlidadeError("node_unfit", `the set demands ${why}: give all nodes the service's run file, and a sandbox that isolates`);
 }

@@ -35,7 +35,7 @@ test("a task that cannot keep its processes is refused by the field, and a run s
   assert.doesNotThrow(() => checkKept(kept, docker));
   assert.throws(() => checkKept(kept, localProcess), {
     code: "task_invalid",
-    message: /keep_processes is true, and only processes of a container can stand still/,
+    message: /keep_processes is true, and processes of these sandboxes cannot stand still/,
   });
   const cost = costOfSharing([plain, kept, { ...plain, grading: "shared" }]) ?? "";
   assert.match(

@@ -40,7 +40,7 @@ export function images(program: Command): void {
     .option("--keep <number>", "of prune: images that may stay; 0 removes all that are not in use", toNumber)
     .option("--budget <size>", "of prune: what they may take on the disk together, such as 500MB or 20GB")
     .option("--dry-run", "of prune: only say what would be removed")
-    .option("--sandbox <name>", sandboxWords, "docker")
+    .option("--sandbox <name>", sandboxWords, "auto")
     .addOption(dockerEngineOption())
     .addOption(graderOption())
     .addOption(taskFormatOption())
@@ -72,11 +72,15 @@ const actions = new Map<string, Action>([
 ]);
 
 async function storeOf({ sandbox, dockerEngine }: ImagesFlags, signal: AbortSignal): Promise<ImageStore> {
-  const { backend } = await pickBackend(sandbox, signal, { docker_engines: dockerEngine });
+  const { backend } = await pickBackend(sandbox, signal, { docker_engines: dockerEngine, needs: { images: true } });
   if (backend.images) return backend.images;
-  throw new AlidadeError("config_invalid", `sandboxes in ${backend.title} are made from no images: use --sandbox docker`, {
-    param: "sandbox",
-  });
+  throw new AlidadeError(
+    "config_invalid",
+    `sandboxes in ${backend.title} keep no images that could be listed: choose another backend (--sandbox)`,
+    {
+      param: "sandbox",
+    },
+  );
 }
 
 async function prepare(paths: string[], flags: ImagesFlags, signal: AbortSignal): Promise<void> {

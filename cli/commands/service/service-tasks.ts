@@ -7,9 +7,8 @@ import type { Grader } from "../../../graders/index.ts";
 import { checkTier } from "../../../graders/index.ts";
 import { checkGrading, checkKept, costOfSharing, withGrading } from "../../../graders/shared/index.ts";
 import { acceptedTasks, checkPublicNetwork, noteLeftOut, publicGrantOf } from "../../../rollouts/accepted/index.ts";
-import { assertAdmitted, assertContainers, fitMachine, makeSlots, tasksThatFit } from "../../../rollouts/index.ts";
-import type { SandboxBackend } from "../../../sandboxes/index.ts";
-import { docker } from "../../../sandboxes/index.ts";
+import { assertAdmitted, assertIsolated, fitMachine, makeSlots, tasksThatFit } from "../../../rollouts/index.ts";
+import { allCapabilities, type SandboxBackend } from "../../../sandboxes/index.ts";
 import type { ServiceParts } from "../../../service/index.ts";
 import { type Demands, strictest } from "../../../service/ledger/index.ts";
 import { chosenTasks, hashedTasks, inlineTask, loadTaskSets } from "../../../tasks/index.ts";
@@ -25,10 +24,10 @@ export type KnownTasks = { tasks: Task[]; graders: readonly Grader[] } & Pick<Se
 type Sandboxes = Pick<SandboxBackend, "capabilities">;
 
 /** Where nodes are elsewhere it is not known which sandbox a rollout gets: the node that makes it looks again, with its own. */
-const containers: Sandboxes = { capabilities: docker.capabilities };
+const unknown: Sandboxes = { capabilities: allCapabilities };
 
 /** `sandboxes`: those of the service's own node. Throws `task_invalid` where two have one name. */
-export async function knownTasks(config: Config, signal: AbortSignal, note: Note, sandboxes: Sandboxes = containers): Promise<KnownTasks> {
+export async function knownTasks(config: Config, signal: AbortSignal, note: Note, sandboxes: Sandboxes = unknown): Promise<KnownTasks> {
   const plugIns = await loadPlugIns(config);
   const onLeftOut = noteLeftOut(note);
   const all =
@@ -80,7 +79,7 @@ function trustedBy(sandboxes: Sandboxes, graders: readonly Grader[]) {
   return async (task: Task, { min_tier, admitted_only }: Demands): Promise<void> => {
     checkTier(task, min_tier ?? null, sandboxes, graders);
     if (!admitted_only) return;
-    assertContainers(sandboxes);
+    assertIsolated(sandboxes);
     await assertAdmitted(task, { version: checksVersion(version), graders });
   };
 }
@@ -96,7 +95,7 @@ export async function roomFor(
   signal: AbortSignal,
   note: Note,
 ) {
-  if (config.admitted_only) assertContainers(backend);
+  if (config.admitted_only) assertIsolated(backend);
   const room = await backend.room(signal);
   const fit = (tasks: Task[], wanted: Parameters<typeof fitMachine>[2]) =>
     fitMachine(tasks, Number.MAX_SAFE_INTEGER, wanted, backend, room, config.overcommit);

@@ -10,7 +10,7 @@ import type { CandidateFix, HowTested, TriedFix } from "../../../tasks/made/inde
 import { type MakeOptions, makeTasks, usualTests } from "../../../tasks/made/index.ts";
 import { table } from "../../../view/text/index.ts";
 import { print, say, toNumber } from "../command-line.ts";
-import { dockerEngineOption } from "../flags/plug-in-flags.ts";
+import { dockerEngineOption, sandboxWords } from "../flags/plug-in-flags.ts";
 import { terminal } from "../terminal.ts";
 
 export type MakeFlags = {
@@ -21,6 +21,7 @@ export type MakeFlags = {
   out?: string;
   testSeconds: number;
   memoryMb: number;
+  sandbox: string;
   dockerEngine?: EngineAddress[];
   json?: boolean;
 };
@@ -37,13 +38,14 @@ export function addMakeFlags(command: Command): Command {
     .option("-o, --out <folder>", "folder for the tasks; left out: tasks-<name>")
     .option("--test-seconds <number>", "seconds that the tests may run", toNumber, 300)
     .option("--memory-mb <number>", "memory that they may take", toNumber, 2048)
+    .option("--sandbox <name>", `${sandboxWords}; it must isolate`, "auto")
     .addOption(dockerEngineOption())
     .option("--json", "print one JSON object");
 }
 
 type Owner = MakeOptions["owner"];
 
-/** Checks the flags and finds Docker before anything is fetched. */
+/** Checks the flags and finds a backend before anything is fetched. It must isolate, because strangers' tests run in it. */
 export async function makeOf(flags: MakeFlags, owner: Owner, signal: AbortSignal) {
   const how: HowTested = {
     test: flags.test,
@@ -53,7 +55,7 @@ export async function makeOf(flags: MakeFlags, owner: Owner, signal: AbortSignal
     test_seconds: wholeNumber(flags.testSeconds, "test-seconds"),
     memory_mb: wholeNumber(flags.memoryMb, "memory-mb"),
   };
-  const { backend, reason } = await pickBackend("docker", signal, { docker_engines: flags.dockerEngine });
+  const { backend, reason } = await pickBackend(flags.sandbox, signal, { docker_engines: flags.dockerEngine, needs: { isolated: true } });
   say(`  ${reason}`);
   const progress = (line: string): void => say(`  ${line}`);
   const run = (candidates: AsyncIterable<CandidateFix>, place: Pick<MakeOptions, "out" | "source" | "limit">) =>

@@ -240,7 +240,10 @@ test("a node that grades below what the set demands gives its rollouts back befo
   const { backend } = await pickBackend("process", t.signal);
   const cases: [Demands, RegExp][] = [
     [{ min_tier: "T1" }, /the set demands min_tier T1, and task small is graded as T0 by this node \(sandbox process\)/],
-    [{ admitted_only: true }, /the set demands admitted_only, and tasks are admitted for containers only: this node's sandbox is process/],
+    [
+      { admitted_only: true },
+      /the set demands admitted_only, and tasks are admitted for isolated sandboxes only: this node's sandbox is process/,
+    ],
   ];
   for (const [demands, message] of cases) {
     const pauses: number[] = [];

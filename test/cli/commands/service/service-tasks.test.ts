@@ -71,7 +71,7 @@ test("a service whose own node isolates nothing refuses what a set demands beyon
   const refused = {
     code: "config_invalid",
     param: "min_tier",
-    message: /named is graded below it \(script: T0\); the process sandbox gives T0/,
+    message: /named is graded below it \(script: T0\); a sandbox that isolates nothing gives T0/,
   };
   await assert.rejects(taskOf("named", { min_tier: "T1" }), refused);
   await admit("sent", true);
