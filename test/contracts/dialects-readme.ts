@@ -22,7 +22,7 @@ export function dialectsReadme(): string {
     "",
     "* **History is never left out.** What a vendor's own tools did in a conversation that began there is a call and its result. An item, block or part of a kind that is not known here is a 400 that names it and its place.",
     "* **Tools that run at a vendor** (`web_search`, `code_interpreter`, `mcp`, `googleSearch` …) are not offered to the model. **Fields that ask something of it** and have no counterpart at an engine (`context_management`, `truncation: auto`, `max_tool_calls`, `prediction`, `verbosity`, any field that is not known) have no effect. Both are named: `omitted` of a call, counted in `fidelity.omitted`, one line of `alidade record`, `show`, `fidelity` and `doctor --run`.",
-    "* **Tools that the client runs** and only their vendor's model knows (`bash_…`, `text_editor_…`, `computer_…`, `memory_…`, `computer`, `computer_use_preview`, `computerUse`) are a 400: declare them as functions. `local_shell`, `shell` and `apply_patch` have a form here.",
+    "* **Tools that the client runs** and whose schema its vendor's models know by heart are functions here, and their calls go out in the tool's own form: Messages `bash_…`, `text_editor_…`, `computer_…`, `memory_…`; Responses `local_shell`, `shell`, `apply_patch`, `computer`, `computer_use_preview`; generateContent `computerUse` in a browser. Arguments that do not fit the form go out as the function call that was sampled. A date or an environment that is not known here is a 400: declare such a tool as a function.",
     "",
     "## Conformance",
     "",

@@ -4,6 +4,7 @@ import type { Tool, ToolChoice } from "../../../base/schema/message.ts";
 import { noArguments, toolSchema } from "../../../base/wire/tool-schema.ts";
 import { checked, invalid } from "../edge.ts";
 import { refuseClientRun } from "../left-out/client-run.ts";
+import { clientTool } from "./client-tools.ts";
 
 const WireTool = z.looseObject({
   type: z.string().nullish(),
@@ -31,26 +32,39 @@ export type ParsedTools = {
 export function parseTools(values: unknown, referenced: ReadonlySet<string>): ParsedTools {
   const parsed: ParsedTools = { tools: [], hosted: [], deferred: [] };
   for (const [index, value] of checked(z.array(z.unknown()).nullish(), values, "tools")?.entries() ?? []) {
-    const tool = checked(WireTool, value, `tools[${index}]`);
-    if (tool.type && tool.type !== "custom") {
-      refuseClientRun(tool.type, `tools[${index}].type`);
-      parsed.hosted.push(tool.type);
-      continue;
-    }
-    if (!tool.name) throw invalid(`tools[${index}].name`, "is missing");
-    if (tool.defer_loading && !referenced.has(tool.name)) parsed.deferred.push(tool.name);
-    else parsed.tools.push(functionTool(tool.name, tool, value as typeof tool));
+    const at = `tools[${index}]`;
+    const tool = checked(WireTool, value, at);
+    const declared = declaredTool(tool, value, at);
+    if (declared === null) parsed.hosted.push(tool.type ?? "");
+    else if (tool.defer_loading && !referenced.has(declared.name)) parsed.deferred.push(declared.name);
+    else parsed.tools.push(declared);
   }
   return parsed;
 }
 
-function functionTool(name: string, tool: z.output<typeof WireTool>, { input_schema }: z.output<typeof WireTool>): Tool {
+/** Null for a tool that runs at the vendor. */
+function declaredTool(tool: z.output<typeof WireTool>, value: unknown, at: string): Tool | null {
+  const { type, strict } = tool;
+  if (!type || type === "custom") {
+    if (!tool.name) throw invalid(`${at}.name`, "is missing");
+    // The very object that was sent: its numbers are known as they were written.
+    return functionTool(tool.name, { ...tool, input_schema: (value as typeof tool).input_schema });
+  }
+  const known = clientTool(type, value, at);
+  if (known !== null) return functionTool(tool.name || known.name, { ...known, strict });
+  refuseClientRun(type, `${at}.type`);
+  return null;
+}
+
+type Declared = Pick<z.output<typeof WireTool>, "description" | "input_schema" | "strict">;
+
+function functionTool(name: string, { description, input_schema, strict }: Declared): Tool {
   return {
     name,
-    ...(tool.description != null && { description: tool.description }),
+    ...(description != null && { description }),
     ...toolSchema(input_schema ?? noArguments),
     kind: "function",
-    ...(tool.strict != null && { strict: tool.strict }),
+    ...(strict != null && { strict }),
   };
 }
 

@@ -52,7 +52,7 @@ export function parseGenerateContent(value: unknown, kind?: Route["kind"]): Neut
   refuseUnsupported(config);
   const messages = parseContents(body.contents, "contents");
   if (kind !== "count_tokens") refusePrefill(messages);
-  const tools = parseTools(body.tools);
+  const tools = parseTools(body.tools, body.model);
   const choice = parseToolChoice(body.toolConfig, tools.tools);
   return {
     model: body.model,
@@ -63,7 +63,7 @@ export function parseGenerateContent(value: unknown, kind?: Route["kind"]): Neut
     stream: body.stream ?? false,
     ...tokenLogprobs(config),
     native: rest(body, mapped),
-    ...omitted({ tools: tools.hosted, fields: leftOut(body, config) }),
+    ...omitted({ tools: tools.hosted, fields: [...tools.fields, ...leftOut(body, config)] }),
   };
 }
 

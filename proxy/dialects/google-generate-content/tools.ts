@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Tool, ToolChoice } from "../../../base/schema/message.ts";
 import { noArguments, toolSchema } from "../../../base/wire/tool-schema.ts";
 import { checked, invalid, isObject } from "../edge.ts";
-import { refuseClientRun } from "../left-out/client-run.ts";
+import { computerFunctions } from "./computer-use.ts";
 import { toJsonSchema } from "./schema.ts";
 import { camelKeys } from "./wire.ts";
 
@@ -15,21 +15,38 @@ const Declaration = z.looseObject({
 });
 const CallingConfig = z.looseObject({ mode: z.string().nullish(), allowedFunctionNames: z.array(z.string()).nullish() });
 
-/** `hosted`: tools that run at Google, so the model here does not get them. */
-export function parseTools(values: unknown): { tools: Tool[]; hosted: string[] } {
-  const tools: Tool[] = [];
-  const hosted: string[] = [];
+export type SentTools = {
+  tools: Tool[];
+  /** Tools that run at Google, so the model here does not get them. */
+  hosted: string[];
+  /** Paths of what a tool asks of Google beside its functions. */
+  fields: string[];
+};
+
+/** `model`: as the client named it. */
+export function parseTools(values: unknown, model: string): SentTools {
+  const parsed: SentTools = { tools: [], hosted: [], fields: [] };
+  const predefined: Tool[] = [];
   for (const [index, value] of checked(z.array(z.looseObject({})).nullish(), values, "tools")?.entries() ?? []) {
-    const { functionDeclarations, ...others } = camelKeys(value);
+    const { functionDeclarations, computerUse, ...others } = camelKeys(value);
     const at = `tools[${index}].functionDeclarations`;
     for (const [position, declaration] of checked(z.array(z.looseObject({})).nullish(), functionDeclarations, at)?.entries() ?? [])
-      tools.push(functionOf(camelKeys(declaration), `${at}[${position}]`));
-    for (const key of Object.keys(others).filter((name) => isObject(others[name]))) {
-      refuseClientRun(key, `tools[${index}].${key}`);
-      hosted.push(key);
+      parsed.tools.push(functionOf(camelKeys(declaration), `${at}[${position}]`));
+    if (isObject(computerUse)) {
+      const { tools, fields } = computerFunctions(camelKeys(computerUse), model, `tools[${index}].computerUse`);
+      predefined.push(...tools);
+      parsed.fields.push(...fields);
     }
+    parsed.hosted.push(...Object.keys(others).filter((name) => isObject(others[name])));
   }
-  return { tools, hosted };
+  // A client may declare a predefined function in its own way.
+  const names = new Set(parsed.tools.map(({ name }) => name));
+  for (const tool of predefined) {
+    if (names.has(tool.name)) continue;
+    names.add(tool.name);
+    parsed.tools.push(tool);
+  }
+  return parsed;
 }
 
 function functionOf(value: Record<string, unknown>, at: string): Tool {

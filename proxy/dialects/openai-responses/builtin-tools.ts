@@ -1,5 +1,5 @@
 /**
- * Tools that the API knows by a type of their own and that the client runs: shells and patches. Models know functions
+ * Tools that the API knows by a type of their own and that the client runs: shells, patches and screens. Models know functions
  * only, so each is shown as one, and a call goes out in the tool's own form. What does not fit that form goes out as the
  * function call that it was: the client answers what it makes of it, and nothing is lost or made up.
  */
@@ -10,23 +10,37 @@ import type { JsonObject } from "../../../base/schema/message.ts";
 import { type Tool, toolCallsOf } from "../../../base/schema/message.ts";
 import { readJson } from "../../../base/schema/read-json.ts";
 import type { SessionRecord } from "../dialect.ts";
-import { AnyObject, AnyText, checked, isObject, MaybeText, present } from "../edge.ts";
+import { AnyObject, AnyText, checked, invalid, isObject, MaybeText, present } from "../edge.ts";
 import { toolInput } from "../tool-input.ts";
+import { actionFromWire, actionProperties, actionToWire } from "./computer-action.ts";
 import type { ItemKind } from "./item-id.ts";
 
 type BuiltinTool = {
   description: string;
+  /** What the tool's own fields in the request add to it. */
+  details?(sent: JsonObject, at: string): string;
   parameters: JsonObject;
+  /** The type of its calls' items. */
+  item: string;
   idKind: ItemKind;
   /** The item's field that holds the model's input. */
-  field: "action" | "operation";
+  field: "action" | "actions" | "operation";
+  /** Fields that clients demand beside it. */
+  beside?: JsonObject;
   /** The field's value, or null where the arguments do not fit. */
-  toWire(args: JsonObject): JsonObject | null;
-  fromWire(value: JsonObject): JsonObject;
+  toWire(args: JsonObject): JsonObject | JsonObject[] | null;
+  /** Throws `request_invalid` where the field holds something else. */
+  fromWire(value: unknown, at: string): JsonObject;
 };
 
 const text = { type: "string" };
+const Actions = z.array(AnyObject);
+const Display = z.looseObject({ display_width: z.number().positive(), display_height: z.number().positive(), environment: z.string() });
+const usesComputer = "Controls a screen by mouse and keyboard, and returns a picture of it.";
 const milliseconds = { type: "integer", description: "Time limit in milliseconds." };
+
+/** Both tools' calls are items of this type. No call made here has a check that its user would have to confirm. */
+const computerCall = { item: "computer_call", idKind: "cu", beside: { pending_safety_checks: [] } } as const;
 
 export const builtinTools: ReadonlyMap<string, BuiltinTool> = new Map(
   Object.entries({
@@ -43,11 +57,15 @@ export const builtinTools: ReadonlyMap<string, BuiltinTool> = new Map(
         },
         required: ["command"],
       },
+      item: "local_shell_call",
       idKind: "lsh",
       field: "action",
       // What the action is, is not the model's to say: `type` stands behind its arguments.
       toWire: (args) => (isTextList(args.command) ? { env: {}, ...args, type: "exec" } : null),
-      fromWire: ({ type: _, env, ...args }) => present({ ...args, ...(isObject(env) && Object.keys(env).length > 0 && { env }) }),
+      fromWire(value, at) {
+        const { type: _, env, ...args } = checked(AnyObject, value, at);
+        return present({ ...args, ...(isObject(env) && Object.keys(env).length > 0 && { env }) });
+      },
     },
     shell: {
       description: "Runs shell commands and returns what each of them printed and how it ended.",
@@ -60,10 +78,12 @@ export const builtinTools: ReadonlyMap<string, BuiltinTool> = new Map(
         },
         required: ["commands"],
       },
+      item: "shell_call",
       idKind: "sh",
       field: "action",
+      beside: { environment: null },
       toWire: (args) => (isTextList(args.commands) ? { timeout_ms: null, max_output_length: null, ...args } : null),
-      fromWire: (action) => present(action),
+      fromWire: (action, at) => present(checked(AnyObject, action, at)),
     },
     apply_patch: {
       description: "Creates, changes or deletes one file.",
@@ -76,17 +96,70 @@ export const builtinTools: ReadonlyMap<string, BuiltinTool> = new Map(
         },
         required: ["type", "path"],
       },
+      item: "apply_patch_call",
       idKind: "apc",
       field: "operation",
       toWire: (args) => (typeof args.path === "string" && isOperation(args.type) ? args : null),
-      fromWire: (operation) => operation,
+      fromWire: (operation, at) => checked(AnyObject, operation, at),
+    },
+    computer: {
+      description: usesComputer,
+      parameters: {
+        type: "object",
+        properties: {
+          actions: {
+            type: "array",
+            items: { type: "object", properties: actionProperties, required: ["type"] },
+            description: "What to do, in this order.",
+          },
+        },
+        required: ["actions"],
+      },
+      ...computerCall,
+      field: "actions",
+      toWire({ actions }) {
+        const list = Array.isArray(actions) ? actions.map(actionToWire) : [];
+        return list.length > 0 && list.every((action) => action !== null) ? list : null;
+      },
+      fromWire: (actions, at) => ({ actions: checked(Actions, actions, at).map(actionFromWire) }),
+    },
+    computer_use_preview: {
+      description: usesComputer,
+      details(sent, at) {
+        const { display_width: width, display_height: height, environment } = checked(Display, sent, at);
+        return `The screen has ${width}x${height} pixels (${environment}).`;
+      },
+      parameters: { type: "object", properties: actionProperties, required: ["type"] },
+      ...computerCall,
+      field: "action",
+      toWire: actionToWire,
+      fromWire: (action, at) => actionFromWire(checked(AnyObject, action, at)),
     },
   } satisfies Record<string, BuiltinTool>),
 );
 
-export function builtinTool(type: string, name: string): Tool {
-  const { description, parameters } = builtinTools.get(type) as BuiltinTool;
-  return { name, description, parameters, kind: "function" };
+/** `sent`: the tool as it stands in the request. */
+export function builtinTool(type: string, name: string, sent: JsonObject, at: string): Tool {
+  const { description, parameters, details } = builtinTools.get(type) as BuiltinTool;
+  const all = details ? `${description} ${details(sent, at)}` : description;
+  return { name, description: all, parameters, kind: "function" };
+}
+
+/** The tool that a choice names: the API lets a choice name `computer` in another word than a tool. */
+export function builtinTypeOfChoice(type: string): string | null {
+  const own = type === "computer_use" ? "computer" : type;
+  return builtinTools.has(own) ? own : null;
+}
+
+/** The tool that a call item of the history is of. Those of both screens have one type, and differ in their field. */
+export function builtinTypeOfCall(item: JsonObject, at: string): string {
+  if (item.type !== "computer_call") return String(item.type).slice(0, -"_call".length);
+  const [one, several] = [item.action ?? null, item.actions ?? null];
+  if (several === null) return "computer_use_preview";
+  // Some clients repeat the first action in the older field.
+  if (one !== null && !(Array.isArray(several) && canonicalJson(several[0]) === canonicalJson(one)))
+    throw invalid(`${at}.action`, "says something else than `actions`; send the field that was answered");
+  return "computer";
 }
 
 /** A call as an item of the tool's own type; null where the sampled arguments do not fit it. */
@@ -95,7 +168,7 @@ export function builtinCall(type: string, rawArguments: string): { idKind: ItemK
   const args = toolInput(rawArguments);
   const value = args && (tool?.toWire(args) ?? null);
   if (!tool || value === null) return null;
-  return { idKind: tool.idKind, fields: { type: `${type}_call`, [tool.field]: value, ...(type === "shell" && { environment: null }) } };
+  return { idKind: tool.idKind, fields: { type: tool.item, [tool.field]: value, ...tool.beside } };
 }
 
 const CallItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().nullish() });
@@ -109,7 +182,7 @@ export function fromBuiltinCall(
 ): { call_id: string; arguments: string } {
   const { call_id, id } = checked(CallItem, item, at);
   const tool = builtinTools.get(type) as BuiltinTool;
-  const received = tool.fromWire(checked(AnyObject, item[tool.field], `${at}.${tool.field}`));
+  const received = tool.fromWire(item[tool.field], `${at}.${tool.field}`);
   const callId = checked(AnyText, call_id ?? id, `${at}.call_id`);
   return { call_id: callId, arguments: sampledArguments(type, callId, received, record) ?? JSON.stringify(received) };
 }
@@ -126,8 +199,8 @@ function sampledArguments(type: string, callId: string, received: JsonObject, re
   if (!sampled || given === null) return null;
   const { field, fromWire } = builtinTools.get(type) as BuiltinTool;
   // As clients read it: the numbers in it are their text until it is written.
-  const { [field]: value } = readJson(JSON.stringify(given.fields)) as Record<string, JsonObject>;
-  return value && canonicalJson(fromWire(value)) === canonicalJson(received) ? sampled : null;
+  const { [field]: value } = readJson(JSON.stringify(given.fields)) as JsonObject;
+  return canonicalJson(fromWire(value, "")) === canonicalJson(received) ? sampled : null;
 }
 
 const OutputItem = z.looseObject({ call_id: z.string().nullish(), id: z.string().nullish(), status: z.string().nullish() });

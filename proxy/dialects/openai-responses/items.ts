@@ -7,8 +7,8 @@ import type { Message, Part } from "../../../base/schema/message.ts";
 import { carrierOf, fromCarrier } from "../carrier.ts";
 import type { SessionRecord } from "../dialect.ts";
 import { checked, invalid } from "../edge.ts";
-import { parseContent, textParts } from "../openai/content.ts";
-import { fromBuiltinCall, fromBuiltinOutput } from "./builtin-tools.ts";
+import { parseContent, parsePart, textParts } from "../openai/content.ts";
+import { builtinTypeOfCall, fromBuiltinCall, fromBuiltinOutput } from "./builtin-tools.ts";
 import { hostedItem } from "./hosted-items.ts";
 import { callOfItem } from "./item-id.ts";
 import type { ToolList } from "./tools.ts";
@@ -61,8 +61,9 @@ export function parseItems(values: unknown[], tools: ToolList, record: SessionRe
         break;
       case "local_shell_call":
       case "shell_call":
-      case "apply_patch_call": {
-        const type = String(item.type).slice(0, -"_call".length);
+      case "apply_patch_call":
+      case "computer_call": {
+        const type = builtinTypeOfCall(item, at);
         const { call_id, ...call } = fromBuiltinCall(type, item, at, record);
         turns.add({ type: "tool_call", id: call_id, name: tools.builtinName(type), ...call, kind: "function" }, callOfItem(item.id));
         break;
@@ -72,6 +73,13 @@ export function parseItems(values: unknown[], tools: ToolList, record: SessionRe
       case "apply_patch_call_output": {
         const { text, ...output } = fromBuiltinOutput(item, at);
         turns.push({ role: "tool", parts: [{ type: "tool_result", ...output, content: textParts(text) }] });
+        break;
+      }
+      case "computer_call_output": {
+        const { call_id } = checked(Output, item, at);
+        // Its safety checks are the vendor's words to the client's user; a model never read them.
+        const content = parsePart(item.output, `${at}.output`);
+        turns.push({ role: "tool", parts: [{ type: "tool_result", call_id, content, is_error: false }] });
         break;
       }
       default: {

@@ -5,7 +5,7 @@ import { checked, invalid, isObject } from "../edge.ts";
 import { refuseClientRun } from "../left-out/client-run.ts";
 import { customTool } from "../openai/custom-tool.ts";
 import { functionTool } from "../openai/function-tool.ts";
-import { builtinTool, builtinTools } from "./builtin-tools.ts";
+import { builtinTool, builtinTools, builtinTypeOfChoice } from "./builtin-tools.ts";
 
 type NamespacedTool = { namespace: string; name: string };
 
@@ -58,7 +58,7 @@ export class ToolList {
     } else if (tool.type === "namespace" && namespace === null) {
       const { name, tools } = checked(Namespace, tool, at);
       for (const [index, inner] of tools.entries()) this.#addOne(inner, `${at}.tools[${index}]`, name);
-    } else if (builtinTools.has(tool.type) && namespace === null) this.#pushBuiltin(tool.type);
+    } else if (builtinTools.has(tool.type) && namespace === null) this.#pushBuiltin(tool, at);
     else {
       refuseClientRun(tool.type, `${at}.type`);
       this.hosted.push(tool.type);
@@ -75,11 +75,11 @@ export class ToolList {
     this.tools.push({ ...tool, name });
   }
 
-  #pushBuiltin(type: string): void {
-    if ([...this.builtin.values()].includes(type)) return;
-    const name = this.#free(type);
-    this.builtin.set(name, type);
-    this.tools.push(builtinTool(type, name));
+  #pushBuiltin(tool: z.output<typeof WireTool>, at: string): void {
+    if ([...this.builtin.values()].includes(tool.type)) return;
+    const name = this.#free(tool.type);
+    this.builtin.set(name, tool.type);
+    this.tools.push(builtinTool(tool.type, name, tool, at));
   }
 
   /** A name that no other tool has. */
@@ -108,9 +108,9 @@ export class ToolList {
   /** Null for a hosted tool, which the model does not get. */
   #named(value: unknown, at: string): string | null {
     const choice = checked(Named, value, at);
-    const isBuiltin = builtinTools.has(choice.type);
-    if (choice.type !== "function" && choice.type !== "custom" && !isBuiltin) return null;
-    const name = isBuiltin ? this.builtinName(choice.type) : this.nameOf(choice.name ?? "", choice.namespace);
+    const builtin = builtinTypeOfChoice(choice.type);
+    if (choice.type !== "function" && choice.type !== "custom" && builtin === null) return null;
+    const name = builtin === null ? this.nameOf(choice.name ?? "", choice.namespace) : this.builtinName(builtin);
     if (!this.tools.some((tool) => tool.name === name)) throw invalid(at, `no tool is named "${name}"`);
     return name;
   }

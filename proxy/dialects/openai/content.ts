@@ -16,7 +16,7 @@ const Text = z.looseObject({ text: z.string() });
 const ImageUrl = z.looseObject({ url: z.string(), detail: z.string().nullish() });
 const InputImage = z.looseObject({ image_url: z.string(), detail: z.string().nullish() });
 
-function parsePart(value: unknown, at: string): ContentPart[] {
+export function parsePart(value: unknown, at: string): ContentPart[] {
   const part = checked(WirePart, value, at);
   switch (part.type) {
     case "text":
@@ -29,7 +29,8 @@ function parsePart(value: unknown, at: string): ContentPart[] {
       const image = checked(ImageUrl, typeof part.image_url === "string" ? { url: part.image_url } : part.image_url, `${at}.image_url`);
       return [imagePart(image.url, image.detail)];
     }
-    case "input_image": {
+    case "input_image":
+    case "computer_screenshot": {
       if (typeof part.file_id === "string" && typeof part.image_url !== "string")
         throw invalid(`${at}.file_id`, "files are not kept here; send the image itself as a `data:` URL in `image_url`");
       const image = checked(InputImage, part, at);

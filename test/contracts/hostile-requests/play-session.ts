@@ -14,10 +14,22 @@ export function reply(draw: Draw): ScriptedReply {
   if (draw.chance(0.02)) return { text: "cut", cutAfter: 1 };
   const text = draw.of(["Done.", "I look.\n", "", " ", hostileWord(draw)]);
   const call = () => ({
-    name: draw.of(["bash", "bash", "todo", "apply_patch", "agents__spawn", "local_shell", hostileWord(draw)]),
+    name: draw.of([
+      "bash",
+      "bash",
+      "todo",
+      "apply_patch",
+      "agents__spawn",
+      "local_shell",
+      "computer",
+      "computer_use_preview",
+      hostileWord(draw),
+    ]),
     arguments: draw.of([
       '{"command": "ls"}',
       '{"command":["ls"]}',
+      '{"actions":[{"type":"click","button":"left","x":1.0,"y":2},{"type":"wait"}]}',
+      '{"type":"double_click","x":1,"y":2,"__proto__":{"a":1}}',
       "{}",
       "",
       '{"a":1.0,"__proto__":{"b":1}}',

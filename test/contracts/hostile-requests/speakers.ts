@@ -128,6 +128,12 @@ const responses: Speaker = {
           { type: "function_call_output", call_id: "c1", output: "add.js" },
           { type: "local_shell_call", call_id: "c2", status: "completed", action: { type: "exec", command: ["ls"], env: {} } },
           { type: "local_shell_call_output", id: "c2", output: "add.js" },
+          { type: "computer_call", id: "cu_1", call_id: "c3", actions: [{ type: "screenshot" }], pending_safety_checks: [] },
+          {
+            type: "computer_call_output",
+            call_id: "c3",
+            output: { type: "computer_screenshot", image_url: `data:image/png;base64,${pixel}` },
+          },
           { type: "message", role: "user", content: "Go." },
         ],
         tools: [
@@ -136,6 +142,8 @@ const responses: Speaker = {
           { type: "namespace", name: "agents", tools: [{ type: "function", name: "spawn", parameters }] },
           { type: "local_shell" },
           { type: "shell" },
+          { type: "computer" },
+          { type: "computer_use_preview", display_width: 1280, display_height: 800, environment: "linux" },
           { type: "web_search" },
         ],
         tool_choice: "auto",
@@ -173,17 +181,15 @@ const responses: Speaker = {
   next({ path, body }, answer) {
     if (path === "/v1/conversations") return { path: "/v1/responses", body: { model, conversation: answer.id, input: "Go on." } };
     if (!Array.isArray(answer.output)) return null;
-    const results = answer.output.flatMap((item: unknown): Body[] =>
-      isFields(item) && typeof item.call_id === "string"
-        ? [
-            {
-              type: String(item.type).startsWith("custom") ? "custom_tool_call_output" : "function_call_output",
-              call_id: item.call_id,
-              output: "done",
-            },
-          ]
-        : [],
-    );
+    const results = answer.output.flatMap((item: unknown): Body[] => {
+      if (!isFields(item) || typeof item.call_id !== "string") return [];
+      const { type, call_id } = item;
+      if (type === "computer_call")
+        return [
+          { type: "computer_call_output", call_id, output: { type: "computer_screenshot", image_url: `data:image/png;base64,${pixel}` } },
+        ];
+      return [{ type: String(type).startsWith("custom") ? "custom_tool_call_output" : "function_call_output", call_id, output: "done" }];
+    });
     const more = [...results, { role: "user", content: "Go on." }];
     // Half of the clients name the answer, the others send it again.
     if (more.length % 2 === 1 && path === "/v1/responses")
@@ -229,6 +235,8 @@ const anthropic: Speaker = {
         tools: [
           { name: "bash", description: "Runs a command.", input_schema: parameters },
           { type: "custom", name: "todo", input_schema: { type: "object", properties: {} }, defer_loading: true },
+          { type: "text_editor_20250728", name: "str_replace_based_edit_tool" },
+          { type: "computer_20251124", name: "computer", display_width_px: 1280, display_height_px: 800, enable_zoom: true },
           { type: "web_search_20250305", name: "web_search" },
         ],
         tool_choice: { type: "auto", disable_parallel_tool_use: true },
@@ -244,7 +252,7 @@ const anthropic: Speaker = {
         model,
         max_tokens: 9,
         messages: [{ role: "user", content: "hi" }],
-        tools: [{ name: "bash", input_schema: parameters }],
+        tools: [{ type: "bash_20250124", name: "bash" }],
         tool_choice: { type: "tool", name: "bash" },
       },
     },
@@ -290,6 +298,7 @@ const google: Speaker = {
             ],
           },
           { googleSearch: {} },
+          { computerUse: { environment: "ENVIRONMENT_BROWSER", excludedPredefinedFunctions: ["search"] } },
         ],
         toolConfig: { functionCallingConfig: { mode: "AUTO" } },
         generationConfig: {
