@@ -46,4 +46,4 @@ export {
 export { conflicting, refusals } from "./refusals.ts";
 export { nothingMeasured, setAside, shortError } from "./result-row.ts";
 export { SqliteLedger } from "./sqlite/sqlite-ledger.ts";
-export { watchNodes } from "./watch-nodes.ts";
+export { watchMeanwhile, watchNodes } from "./watch-nodes.ts";

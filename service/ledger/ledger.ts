@@ -19,6 +19,8 @@ import type { AttemptResult, GroupPart, ResultRow, SetSpec } from "./records.ts"
 export interface Ledger extends AsyncDisposable {
   /** The same after each restart. It labels the sandboxes of its rollouts. */
   readonly id: string;
+  /** Whether other processes may have it open. Where none may, a lease that is not renewed in time is lost to no one. */
+  readonly isShared: boolean;
   /** Grows when there is more to read: results, whole groups, and sets that are drained. */
   readonly version: number;
   /**

@@ -3,6 +3,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../../base/errors.ts";
 import { beatSeconds, type Ledger } from "./ledger.ts";
 
+/** Until the scope ends. */
+export function watchMeanwhile(ledger: Ledger, note: (text: string) => void): AsyncDisposable {
+  const stop = new AbortController();
+  const watching = watchNodes(ledger, note, stop.signal);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      stop.abort();
+      await watching;
+    },
+  };
+}
+
 /** Until the signal fires. A ledger that does not answer is asked again with the next look, and said once. */
 export async function watchNodes(ledger: Ledger, note: (text: string) => void, signal: AbortSignal): Promise<void> {
   const pause = () => sleep(beatSeconds * 1000, undefined, { signal }).catch(() => undefined);
@@ -23,7 +35,8 @@ export async function watchNodes(ledger: Ledger, note: (text: string) => void, s
 }
 
 async function lookAtNodes(ledger: Ledger, note: (text: string) => void): Promise<void> {
-  for (const name of await ledger.expire()) note(`node ${name} missed its lease: what it had is queued again`);
+  const dead = ledger.isShared ? await ledger.expire() : [];
+  for (const name of dead) note(`node ${name} missed its lease: what it had is queued again`);
   await ledger.cutStragglers();
 }
 

@@ -153,7 +153,7 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     await this.#follower.joined(lease);
     if (this.#lease !== lease) throw new AlidadeError("store_error", "the lease was lost before the node was ready");
     this.#readyFor = lease;
-    this.#guard.renewed(lease, this.#askedAt);
+    this.#guardUntil(lease);
     return lease;
   }
 
@@ -191,9 +191,15 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
 
   async #renewed(lease: Lease, askedAt: number): Promise<void> {
     this.#askedAt = askedAt;
-    if (this.#readyFor === lease) this.#guard.renewed(lease, askedAt);
+    if (this.#readyFor === lease) this.#guardUntil(lease);
     await this.#grants.renew(lease);
     await this.#follower.look();
+  }
+
+  /** Where no other process can take the lease, one that stood still goes on with what it had. */
+  #guardUntil(lease: Lease): void {
+    if (this.#node.ledger.isShared) this.#guard.renewed(lease, this.#askedAt);
+    else this.#guard.opened();
   }
 
   /** A ledger that does not answer sees by the lease that the node has gone. */

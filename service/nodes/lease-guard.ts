@@ -36,6 +36,12 @@ export class LeaseGuard implements Disposable {
     for (const timer of this.#timers) timer.unref();
   }
 
+  /** The node has a lease that cannot lapse. */
+  opened(): void {
+    this.#disarm();
+    this.#open();
+  }
+
   /** The ledger has taken the node for dead. */
   lost(): void {
     this.#disarm();

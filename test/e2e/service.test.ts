@@ -7,6 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { ServiceClient } from "../../service/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { until } from "../fakes/machine/until.ts";
@@ -120,6 +121,26 @@ assert list(run.groups(after=rows[-1][1].cursor)) == []
   assert.equal((await service.kill("SIGTERM")).code, 0);
   service = await at.start();
   assert.deepEqual(await once(trainer, "exit"), [0, null], service.stderr);
+  assert.equal((await service.kill("SIGTERM")).code, 0);
+});
+
+test("a service of one process cuts stragglers, and cancels a set to its last rollout", { timeout }, async (t) => {
+  const forever = new Promise<never>(() => undefined);
+  let begun = 0;
+  const isFirst = ({ tools, messages }: WireRequest) => tools !== undefined && messages.every(({ role }) => role !== "assistant");
+  const at = await placeFor(t, "ends", (request) => ({ ...solve(request), ...(isFirst(request) && ++begun > 1 && { before: forever }) }));
+  const service = await at.start();
+  await using client = ServiceClient.of(join(at.place, "runs", "service"));
+  const cut = await client.set("cut", { samples: 2, straggler_cut: { share: 0.5, seconds: 1 } });
+  await cut.submit([{ group_key: "g", task: "fix-slug" }]);
+  await until(async () => (await cut.state()).groups.whole === 1, { ms: 60_000, said: async () => service.stderr });
+  const { completed, cancelled } = (await cut.state()).rollouts;
+  assert.deepEqual([completed, cancelled], [1, 1]);
+
+  const many = await client.set("many", { samples: 700 });
+  await many.submit([{ group_key: "g", task: "fix-slug" }]);
+  assert.equal(await many.cancel(), 700);
+  await until(async () => (await many.state()).rollouts.cancelled === 700, { said: async () => JSON.stringify(await many.state()) });
   assert.equal((await service.kill("SIGTERM")).code, 0);
 });
 

@@ -11,7 +11,7 @@ import { readTlsFiles, type TlsPair } from "../../../proxy/index.ts";
 import { replacePrivateFile } from "../../../proxy/store/index.ts";
 import { lockFolder } from "../../../rollouts/index.ts";
 import { Callbacks, ExpirySweep, GroupHints, roles, ServiceListener, type ServiceParts } from "../../../service/index.ts";
-import { type Ledger, PostgresLedger, SqliteLedger, watchNodes } from "../../../service/ledger/index.ts";
+import { type Ledger, PostgresLedger, SqliteLedger, watchMeanwhile, watchNodes } from "../../../service/ledger/index.ts";
 import { faultsOfMachine, runNode } from "../../../service/nodes/index.ts";
 import type { Config } from "../../config.ts";
 import { print, say, toNumber } from "../command-line.ts";
@@ -152,6 +152,7 @@ async function serveWithNode(
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await using _sweep = new ExpirySweep({ ledger, blobs, byDefault: secondsOf(flags), note });
+  await using _watch = watchMeanwhile(ledger, note);
   await runNode({ name: "embedded", ledger, blobs, ...opened.node }, cancel, signal);
 }
 

@@ -64,6 +64,7 @@ type PostgresOptions = { atOnce?: number | undefined; patience?: HoldPatience; a
 
 export class PostgresLedger implements Ledger {
   readonly id: string;
+  readonly isShared = true;
   readonly #db: PostgresDatabase;
   readonly #writes: PostgresWrites;
   readonly #notices: Notices;

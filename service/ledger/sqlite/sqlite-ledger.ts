@@ -56,6 +56,7 @@ export type SqliteOptions = { now?: () => number; atOnce?: number | undefined; a
 
 export class SqliteLedger implements Ledger {
   readonly id: string;
+  readonly isShared = false;
   readonly #db: Database;
   readonly #now: () => number;
   readonly #changes = new Changes();

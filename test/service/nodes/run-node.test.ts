@@ -45,12 +45,14 @@ type NodeAtWork = {
   pause?: RunSetup["pause"];
   drain?: AbortSignal;
   guard?: RunSetup["guard"];
+  /** Changes the ledger before the node has it. */
+  opened?: (ledger: SqliteLedger) => void;
 };
 
 /** A node at work for one set until `does` is over. */
 async function atWork(
   t: TestContext,
-  { retries = 1, pinned_policy, demands, slots, backend, reply = solve, disk, health, watcher, pause, drain, guard }: NodeAtWork,
+  { retries = 1, pinned_policy, demands, slots, backend, reply = solve, disk, health, watcher, pause, drain, guard, opened }: NodeAtWork,
   does: (at: AtWork) => Promise<void>,
 ): Promise<void> {
   const place = join(scratch, `${places++}`);
@@ -64,6 +66,7 @@ async function atWork(
     does: async (setup, { tasks, harness, session }) => {
       const path = join(place, "ledger.sqlite");
       await using ledger = SqliteLedger.open(path);
+      opened?.(ledger);
       const blobs = new FolderBlobs(join(place, "trajectories"));
       const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 1, retries, pinned_policy, ...demands }));
       const stop = new AbortController();
@@ -425,6 +428,26 @@ test("a node that was taken for dead cancels its calls, joins again behind the g
     const [row] = await rowsOf(at, 1);
     assert.deepEqual([row?.state, row?.attempt], ["completed", 2]);
   });
+});
+
+test("a node whose lease no other process can take goes on sampling where it is not renewed in time, and another node does not", async (t) => {
+  for (const isShared of [false, true]) {
+    const opened = (ledger: SqliteLedger): void => {
+      const join = ledger.join.bind(ledger);
+      // It is over before the first beat, as where a process stands still.
+      ledger.join = async (node) => ({ ...(await join(node)), seconds: 0.1 });
+      Object.defineProperty(ledger, "isShared", { value: isShared });
+    };
+    await atWork(t, { opened }, async (at) => {
+      await submit(at, "g");
+      if (isShared) await until(() => at.notes.some((text) => text.startsWith("no sign of life reached the ledger")));
+      else assert.deepEqual((await rowsOf(at, 1))[0]?.reward, 1);
+      assert.equal(
+        at.notes.some((text) => text.includes("nothing is sampled")),
+        isShared,
+      );
+    });
+  }
 });
 
 test("a set's own options hold, and of those that it leaves out the service's", () => {
