@@ -65,7 +65,7 @@ export function parseAnthropic(value: unknown, kind?: Route["kind"]): NeutralReq
       ...rest(body, mapped),
       ...(tools.deferred.length > 0 && { deferred_tools: tools.deferred }),
     },
-    ...omitted({ tools: tools.hosted, fields: leftOut(body) }),
+    ...omitted({ tools: tools.hosted, fields: [...tools.fields, ...leftOut(body)] }),
   };
 }
 

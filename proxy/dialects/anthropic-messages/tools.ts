@@ -13,6 +13,7 @@ const WireTool = z.looseObject({
   input_schema: z.record(z.string(), z.unknown()).nullish(),
   strict: z.boolean().nullish(),
   defer_loading: z.boolean().nullish(),
+  input_examples: z.array(z.unknown()).nullish(),
 });
 const WireChoice = z.looseObject({
   type: z.enum(["auto", "any", "tool", "none"]),
@@ -26,15 +27,18 @@ export type ParsedTools = {
   hosted: string[];
   /** Tools that the model has not looked up yet. */
   deferred: string[];
+  /** Paths of what a tool says to a model and no template has a place for. */
+  fields: string[];
 };
 
 /** `referenced`: deferred tools that a search in the conversation has brought up. */
 export function parseTools(values: unknown, referenced: ReadonlySet<string>): ParsedTools {
-  const parsed: ParsedTools = { tools: [], hosted: [], deferred: [] };
+  const parsed: ParsedTools = { tools: [], hosted: [], deferred: [], fields: [] };
   for (const [index, value] of checked(z.array(z.unknown()).nullish(), values, "tools")?.entries() ?? []) {
     const at = `tools[${index}]`;
     const tool = checked(WireTool, value, at);
     const declared = declaredTool(tool, value, at);
+    if (tool.input_examples?.length) parsed.fields.push("tools[].input_examples");
     if (declared === null) parsed.hosted.push(tool.type ?? "");
     else if (tool.defer_loading && !referenced.has(declared.name)) parsed.deferred.push(declared.name);
     else parsed.tools.push(declared);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Tool, ToolChoice } from "../../../base/schema/message.ts";
 import { noArguments, toolSchema } from "../../../base/wire/tool-schema.ts";
-import { checked, invalid, isObject } from "../edge.ts";
+import { AnyObject, checked, invalid, isObject } from "../edge.ts";
 import { computerFunctions } from "./computer-use.ts";
 import { toJsonSchema } from "./schema.ts";
 import { camelKeys } from "./wire.ts";
@@ -32,12 +32,14 @@ export function parseTools(values: unknown, model: string): SentTools {
     const at = `tools[${index}].functionDeclarations`;
     for (const [position, declaration] of checked(z.array(z.looseObject({})).nullish(), functionDeclarations, at)?.entries() ?? [])
       parsed.tools.push(functionOf(camelKeys(declaration), `${at}[${position}]`));
-    if (isObject(computerUse)) {
-      const { tools, fields } = computerFunctions(camelKeys(computerUse), model, `tools[${index}].computerUse`);
+    if (computerUse !== null && computerUse !== undefined) {
+      const here = `tools[${index}].computerUse`;
+      const { tools, fields } = computerFunctions(camelKeys(checked(AnyObject, computerUse, here)), model, here);
       predefined.push(...tools);
       parsed.fields.push(...fields);
     }
-    parsed.hosted.push(...Object.keys(others).filter((name) => isObject(others[name])));
+    // Mostly objects, which may be empty; `mcpServers` is a list.
+    parsed.hosted.push(...Object.keys(others).filter((name) => (Array.isArray(others[name]) ? others[name].length > 0 : others[name])));
   }
   // A client may declare a predefined function in its own way.
   const names = new Set(parsed.tools.map(({ name }) => name));

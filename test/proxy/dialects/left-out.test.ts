@@ -92,6 +92,12 @@ const named: [dialect: string, fields: Body, omitted: string[] | undefined][] = 
     undefined,
   ],
   ["openai-completions", { logprobs: 1, made_up: { a: 1 } }, ["field made_up"]],
+  [
+    "google-generate-content",
+    { tools: [{ mcpServers: [{ name: "s" }], googleSearch: null, urlContext: {} }] },
+    ["tool mcpServers", "tool urlContext"],
+  ],
+  ["anthropic-messages", { tools: [{ name: "f", input_schema: {}, input_examples: [{ a: 1 }] }] }, ["field tools[].input_examples"]],
 ];
 
 for (const [dialect, fields, omitted] of named)
@@ -109,6 +115,7 @@ test("a request of a thousand fields names some, and says how many more there ar
 
 const refused: [dialect: string, fields: Body, param: string, what: RegExp][] = [
   ["anthropic-messages", { tools: [{ name: "f" }, { type: "computer_20990101", name: "computer" }] }, "tools[1].type", /computer_20990101/],
+  ["google-generate-content", { tools: [{ computerUse: true }] }, "tools[0].computerUse", /object/],
   ["openai-chat", { tools: [{ type: "computer_use_preview" }] }, "tools[0].type", /computer_use_preview/],
   ["openai-responses", { input: [hi, { type: "made_up", id: "x" }] }, "input[1].type", /made_up.*left out/],
   [
