@@ -26,6 +26,7 @@ import { secondEngineMissing } from "./fakes/machine/second-engine.ts";
 import { slurmMissing } from "./fakes/machine/slurm.ts";
 import { sshServerMissing } from "./fakes/machine/ssh-server.ts";
 import { debianRegistryMissing } from "./fakes/registries/debian-registry.ts";
+import { chromiumMissing } from "./fakes/view/browser.ts";
 import { consumersMissing } from "./interop/consumers/place.ts";
 import { harborMissing } from "./interop/harbor/harbor.ts";
 import { helmMissing } from "./interop/helm/place.ts";
@@ -87,6 +88,10 @@ const kinds = {
   harbor: { missing: harborMissing, add: "bash test/interop/harbor/install.sh" },
   openssl: { missing: opensslMissing, add: "install openssl: sudo apt-get install -y openssl" },
   gcc: { missing: gccMissing, add: "install a compiler of C: sudo apt-get install -y gcc libc6-dev" },
+  chromium: {
+    missing: chromiumMissing,
+    add: "install Chromium: sudo apt-get install -y --no-install-recommends chromium fonts-dejavu-core",
+  },
   git: { missing: gitMissing, add: "install git: sudo apt-get install -y git" },
   /** A file system of their own, to fill. */
   mount: { missing: mountMissing, add: "run the tests as root on Linux: sudo npm test" },

@@ -32,7 +32,7 @@
 
   // In a list, j and k move a mark, and Enter opens its row.
   function step(by) {
-    const rows = [...document.querySelectorAll("table.rows tbody tr")];
+    const rows = [...document.querySelectorAll("table.list tbody tr, table.tasks tbody tr")];
     if (rows.length === 0) return;
     const at = rows.findIndex((row) => row.classList.contains("at"));
     const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
