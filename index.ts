@@ -66,7 +66,7 @@ export {
 } from "./rollouts/index.ts";
 export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/index.ts";
 /** Where they run. */
-export { backends, pickBackend, reapAll } from "./sandboxes/index.ts";
+export { backends, folderArchive, folderContent, pickBackend, reapAll } from "./sandboxes/index.ts";
 /** Rollouts from `alidade service`: submitted, taken by cursor, through restarts and weight updates. */
 export {
   type AskedTask,

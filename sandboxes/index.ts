@@ -2,6 +2,7 @@ export { argumentBatches } from "./argument-batches.ts";
 export { networksOf, usesNetwork } from "./check-spec.ts";
 export { DiskBudget } from "./disk-budget.ts";
 export { examineMachine } from "./examine-machine.ts";
+export { folderArchive, folderContent } from "./folder-archive.ts";
 export type { PreparedImage, StoredImage } from "./image-store.ts";
 export { readContext } from "./images/build/build-context.ts";
 export { type LastStage, lastStageOf } from "./images/build/dockerfile.ts";

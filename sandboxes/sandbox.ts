@@ -24,8 +24,9 @@ export type SandboxSpec = {
   snapshot?: string;
   workdir: string;
   /**
-   * Maps a path inside to a folder of the host, which is mounted read-only (harness packs, dependencies). We choose the
-   * host's folders; a task file never does.
+   * Maps a path inside to a folder of this machine, which is mounted read-only (harness packs, dependencies). We choose the
+   * folders; a task file never does. A backend whose sandboxes do not see this machine names a folder by `folderContent`, and
+   * sends its `folderArchive` once to where that content is not yet (folder-archive.ts).
    */
   mounts: Record<string, string>;
   env: Record<string, string>;

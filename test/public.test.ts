@@ -12,7 +12,18 @@ const names = [
   ...["HarnessProxy", "neutralSampling", "dialects", "engines", "engineNamed", "startPracticeEngine", "DiskStore", "MemoryStore"],
   // Running tasks.
   ...["loadTasks", "taskFormats", "rolloutsOn", "makeSlots", "runTasks", "RunFolder", "readRollouts", "readTrajectories", "eachTrajectory"],
-  ...["harnesses", "harnessNamed", "commandHarness", "backends", "pickBackend", "reapAll", "graders", "checkTask"],
+  ...[
+    "harnesses",
+    "harnessNamed",
+    "commandHarness",
+    "backends",
+    "folderArchive",
+    "folderContent",
+    "pickBackend",
+    "reapAll",
+    "graders",
+    "checkTask",
+  ],
   ...["ServiceClient", "RolloutSet"],
   // From a log to a trainer.
   ...["reconstruct", "joinMembers", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],

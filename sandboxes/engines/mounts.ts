@@ -15,9 +15,9 @@ import { belongingsOf, emptyFile, labels } from "../docker/container.ts";
 import { putArchive } from "../docker/container-files.ts";
 import { engineTraits } from "../docker/engine-traits.ts";
 import { pathStat } from "../docker/path-stat.ts";
+import { folderContent, folderEntries, wholeSince } from "../folder-archive.ts";
 import { noteUse } from "../images/image-uses.ts";
 import { unstarted } from "../images/unstarted.ts";
-import { folderEntries, hashFolder, wholeSince } from "./folder-archive.ts";
 
 export type FoldersInside = {
   /** Path inside -> folder on this machine. */
@@ -86,17 +86,12 @@ async function seesFile(docker: Docker, image: string, file: string): Promise<bo
   }
 }
 
-/** By folder: what is in it is read once a process. */
-const hashes = new Map<string, ReturnType<typeof hashFolder>>();
 const filling = perEngine(() => new Map<string, SharedWork<void>>());
 /** Volumes that were seen to be whole. */
 const whole = perEngine(() => new Set<string>());
 
 async function volumeOf(docker: Docker, image: string, folder: string, signal: AbortSignal): Promise<Docker.VolumeInspectInfo> {
-  const known = hashes.get(folder) ?? hashFolder(folder);
-  hashes.set(folder, known);
-  known.catch(() => hashes.delete(folder));
-  const { hash, bytes } = await known;
+  const { hash, bytes } = await folderContent(folder);
   const name = `alidade-mount-${hash.slice(0, 24)}`;
   const found = whole(docker).has(name) ? await inspect(docker, name) : null;
   // One without the label was made empty by an engine that another process had remove it, between a look and a container.

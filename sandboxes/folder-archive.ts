@@ -1,18 +1,39 @@
-/** A folder of this machine as a tarball that is the same for the same files. Owners and modes are kept, as a bind mount shows them. */
+/**
+ * A folder of this machine by its content, for sandboxes that do not see this machine: a tarball that is the same for the same
+ * files, and its hash. Owners and modes are kept, as a bind mount shows them.
+ */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { lstat, readdir, readlink } from "node:fs/promises";
 import { join } from "node:path";
-import { packTar, type TarEntry } from "../../base/files/pack-tar.ts";
+import { packTar, type TarEntry } from "../base/files/pack-tar.ts";
 
 /** A time that no file of ours has: a folder with it was unpacked to its end, for folders get their times last. */
 export const wholeSince = new Date(1_000_000_000_000);
 
-/** Hex sha-256 over paths, types, owners, modes, times, links and contents; and the bytes of the archive. */
-export async function hashFolder(folder: string): Promise<{ hash: string; bytes: number }> {
+/** `hash`: hex sha-256 of the archive. `bytes`: its length. */
+export type FolderContent = { hash: string; bytes: number };
+
+/** By folder. What is mounted does not change while a process lives. */
+const known = new Map<string, Promise<FolderContent>>();
+
+/** Returns the name of a folder by its content: paths, types, owners, modes, times, links and bytes. Reads it once a process. */
+export function folderContent(folder: string): Promise<FolderContent> {
+  const found = known.get(folder) ?? hashFolder(folder);
+  known.set(folder, found);
+  found.catch(() => known.delete(folder));
+  return found;
+}
+
+/** Returns the tarball of a folder, with all that is in it below `/`. */
+export function folderArchive(folder: string): AsyncIterable<Buffer> {
+  return packTar(folderEntries(folder, ""));
+}
+
+async function hashFolder(folder: string): Promise<FolderContent> {
   const hash = createHash("sha256");
   let bytes = 0;
-  for await (const chunk of packTar(folderEntries(folder, ""))) {
+  for await (const chunk of folderArchive(folder)) {
     hash.update(chunk);
     bytes += chunk.length;
   }
