@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { asAlidadeError } from "../base/errors.ts";
 import { openLayer } from "../base/files/layer.ts";
-import { hashOf } from "../base/schema/ids.ts";
+import { hashOfTask } from "../base/schema/ids.ts";
 import type { MaskReason } from "../base/schema/reasons/left-out.ts";
 import type { RolloutRecord, Verdict } from "../base/schema/rollout.ts";
 import type { Task } from "../base/schema/task.ts";
@@ -121,7 +121,7 @@ async function newVerdict(
   const reason = whyNot(record, task, setup);
   if (reason !== null || task === undefined || record.work === null) return reason ?? "";
   const { rollout_id, attempt, work: kept } = record;
-  const key = { rollout_id, attempt, work_sha256: kept.sha256, task_hash: taskHash(task) };
+  const key = { rollout_id, attempt, work_sha256: kept.sha256, task_hash: hashOfTask(task) };
   const earlier = journal.get(key);
   if (earlier !== undefined) return earlier;
   const { graders, backend } = setup;
@@ -164,10 +164,6 @@ function whyNot(record: RolloutRecord, task: Task | undefined, { graders, openSa
 
 async function samplerFor({ graders, openSampler }: RegradeSetup, { task_id, grader }: Task, rollout_id: string) {
   return typeof openSampler === "string" || !asksModels(grader, graders) ? undefined : openSampler(task_id, rollout_id);
-}
-
-function taskHash(task: Task): string {
-  return hashOf(task).slice(0, 16);
 }
 
 function namesOf({ rollout_id, task_id, sample_index, attempt }: RolloutRecord) {

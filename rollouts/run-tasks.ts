@@ -1,6 +1,6 @@
 /** The batch: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
 import { AlidadeError, messageOf } from "../base/errors.ts";
-import { hashOf } from "../base/schema/ids.ts";
+import { hashOfTask } from "../base/schema/ids.ts";
 import type { Sampling } from "../base/schema/message.ts";
 import type { RolloutRecord } from "../base/schema/rollout.ts";
 import type { SessionOptions } from "../base/schema/session-spec.ts";
@@ -110,7 +110,7 @@ const alreadyReported = (): void => undefined;
 /** Hashes by task. Throws `config_invalid` where one is another than when the run began. */
 function unchangedHashes(batch: Batch, begun: RolloutRecord[]): Map<string, string> {
   assertDistinct(batch.tasks);
-  const hashes = new Map(batch.tasks.map((task) => [task.task_id, hashOf(task).slice(0, 16)]));
+  const hashes = new Map(batch.tasks.map((task) => [task.task_id, hashOfTask(task)]));
   const changed = begun.find(({ task_id, task_hash }) => hashes.has(task_id) && hashes.get(task_id) !== task_hash);
   if (changed)
     throw new AlidadeError(

@@ -73,3 +73,8 @@ export function canonicalJson(value: unknown): string {
     .map((key) => `${JSON.stringify(key)}:${canonicalJson(fields[key])}`)
     .join(",")}}`;
 }
+
+/** The `task_hash` of records and ledgers: another one is another task. */
+export function hashOfTask(task: object): string {
+  return hashOf(task).slice(0, 16);
+}

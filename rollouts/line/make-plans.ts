@@ -37,7 +37,7 @@ export async function makePlans(setup: RunSetup, what: PlansToMake, signal: Abor
   const failures: unknown[] = [];
   let isEnded = false;
   const next = (): PlanClaim | undefined => {
-    const { value: plan } = again.length > 0 ? { value: again.shift() } : plans.next();
+    const plan = again.shift() ?? plans.next().value;
     return plan && { failures: 0, ...plan };
   };
   const source: RolloutSource<PlanClaim, MadeAttempt, typeof slot> = {

@@ -1,6 +1,6 @@
 /** What a submission asks for, whichever driver: groups with their tasks as text, and the rollouts of each. */
 import { Turns } from "../../base/host/turns.ts";
-import { hashOf } from "../../base/schema/ids.ts";
+import { hashOfTask } from "../../base/schema/ids.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { placesOf } from "./group-tools.ts";
 import type { GroupPart, SetSpec } from "./records.ts";
@@ -22,7 +22,7 @@ export async function askedGroups(parts: readonly GroupPart[]): Promise<AskedGro
   const groups: AskedGroup[] = [];
   for (const { group_key, task, places } of parts) {
     await turns.take();
-    const text = texts.get(task) ?? { hash: hashOf(task).slice(0, 16), task: JSON.stringify(task) };
+    const text = texts.get(task) ?? { hash: hashOfTask(task), task: JSON.stringify(task) };
     texts.set(task, text);
     groups.push({ key: group_key, task_id: task.task_id, ...text, places });
   }
