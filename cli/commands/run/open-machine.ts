@@ -51,6 +51,6 @@ export async function openMachine<Folder>(config: Config, place: MachinePlace<Fo
 }
 
 /** What a rollout may take of the network that its task allows, as its sandboxes know it. */
-export function networkBounds({ network_connections, network_bytes }: Config["bounds"]): Partial<ForwardBounds> {
+function networkBounds({ network_connections, network_bytes }: Config["bounds"]): Partial<ForwardBounds> {
   return { connections: network_connections, bytes: network_bytes };
 }
