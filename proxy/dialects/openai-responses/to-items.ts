@@ -7,13 +7,16 @@ type AnswerItem = Record<string, unknown> & { id: string };
 
 /** Ids name the place in this call's conversation; they are no answer's own. */
 export function toItems(messages: Message[], context: AnswerContext): AnswerItem[] {
-  const items = messages.flatMap((message) => itemsOf(message, context));
+  const screenCalls = new Set<string>();
+  const items = messages.flatMap((message) => itemsOf(message, context, screenCalls));
   return items.map((item, index) => ({ id: `item_${context.call_id}n${index}`, ...item }));
 }
 
-function itemsOf(message: Message, context: AnswerContext): Record<string, unknown>[] {
+/** `screenCalls`: ids of the calls so far that were shown as a screen's, whose results have a form of their own. */
+function itemsOf(message: Message, context: AnswerContext, screenCalls: Set<string>): Record<string, unknown>[] {
   const { role, parts } = message;
-  if (role === "tool") return parts.flatMap((part) => (part.type === "tool_result" ? [resultItem(part)] : []));
+  if (role === "tool")
+    return parts.flatMap((part) => (part.type === "tool_result" ? [resultItem(part, screenCalls.has(part.call_id))] : []));
   if (role !== "assistant") return [{ type: "message", status: "completed", role, content: parts.flatMap(contentOf) }];
   return parts.flatMap((part): Record<string, unknown>[] => {
     switch (part.type) {
@@ -40,6 +43,7 @@ function itemsOf(message: Message, context: AnswerContext): Record<string, unkno
         if (part.kind === "custom")
           return [{ type: "custom_tool_call", call_id: part.id, name: part.name, input: part.arguments, status: "completed" }];
         const { fields, text } = callItem(part.name, part.arguments, context);
+        if (fields.type === "computer_call") screenCalls.add(part.id);
         return [{ ...fields, call_id: part.id, ...(text && { [text.field]: text.value }), status: "completed" }];
       }
       default:
@@ -48,8 +52,12 @@ function itemsOf(message: Message, context: AnswerContext): Record<string, unkno
   });
 }
 
-function resultItem({ call_id, content }: Extract<Part, { type: "tool_result" }>): Record<string, unknown> {
+function resultItem({ call_id, content }: Extract<Part, { type: "tool_result" }>, isScreen: boolean): Record<string, unknown> {
   const [only] = content;
+  if (isScreen && content.length === 1 && only?.type === "image") {
+    const screenshot = { type: "computer_screenshot", image_url: only.url, ...(only.detail && { detail: only.detail }) };
+    return { type: "computer_call_output", call_id, output: screenshot, status: "completed" };
+  }
   const output = content.length === 1 && only?.type === "text" ? only.text : content.flatMap(contentOf);
   return { type: "function_call_output", call_id, output, status: "completed" };
 }

@@ -169,6 +169,31 @@ for (const { title, play, tool, name, sampled, form } of cases)
       await reachedEngine(at, client, name, sampled);
     });
 
+for (const tool of [{ type: "computer" }, preview])
+  test(`${tool.type}: the items of a stored response say the call and its picture in the form that they were sent in`, async () => {
+    const action = { type: "wait" };
+    const sampled = tool === preview ? action : { actions: [action] };
+    await using at = await proxyAt((_, index) =>
+      index === 0 ? { tool_calls: [{ id: "engine-0", name: tool.type, arguments: JSON.stringify(sampled) }] } : { text: "End." },
+    );
+    const { proxy, key } = await at.open();
+    const sdk = new OpenAI({ baseURL: `${proxy.url}/v1`, apiKey: key, maxRetries: 0 });
+    const tools = [typed<OpenAI.Responses.Tool>(tool)];
+    const first = await sdk.responses.create({ model: "m", input: "Hi", tools });
+    const [call] = first.output as OpenAI.Responses.ResponseComputerToolCall[];
+    const output = { type: "computer_screenshot", image_url: picture } as const;
+    const result = { type: "computer_call_output", call_id: call?.call_id ?? "", output } as const;
+    const second = await sdk.responses.create({ model: "m", previous_response_id: first.id, input: [result], tools });
+    const { data } = await sdk.responses.inputItems.list(second.id, { order: "asc" });
+    assert.deepEqual(
+      data.map(({ type }) => type),
+      ["message", "computer_call", "computer_call_output"],
+    );
+    const [, listedCall, listedResult] = data as unknown as Fields[];
+    assert.deepEqual([listedCall?.action, listedCall?.actions, listedCall?.call_id], [call?.action, call?.actions, result.call_id]);
+    assert.deepEqual([listedResult?.output, listedResult?.call_id], [output, result.call_id]);
+  });
+
 /** The engine was offered the tool, and got the call as it was sampled and the picture of its result. */
 async function reachedEngine(at: ProxyAt, client: Client, name: string, sampled: string): Promise<void> {
   const sent = at.engine.requests as unknown as { tools?: { function: { name: string } }[]; messages?: Fields[] }[];
