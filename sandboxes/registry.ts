@@ -8,6 +8,9 @@ import type { EngineAddress } from "./engines/engine-connection.ts";
 import { localProcess } from "./process.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 
+/** It stands in records and on terminals. `shared` is a word of our own there. */
+const isolationWord = /^(?!shared$)[a-z][a-z0-9-]{0,31}$/;
+
 /** In the order in which `auto` asks them. */
 export const backends = [docker, localProcess] as const satisfies readonly SandboxBackend[];
 
@@ -30,7 +33,19 @@ export const backendRegistry = registryOf<SandboxBackend>({
     removeSnapshot: "function?",
     reap: "function",
   },
+  made: withIsolationSaid,
 });
+
+/** A backend that does not say how it isolates must not be taken for one that does. */
+function withIsolationSaid(backend: SandboxBackend): SandboxBackend {
+  const isolation: unknown = backend.capabilities.isolation;
+  if (typeof isolation === "string" && isolationWord.test(isolation)) return backend;
+  throw new AlidadeError(
+    "plugin_invalid",
+    `the sandbox backend ${backend.name} has capabilities.isolation ${JSON.stringify(isolation) ?? "not given"}: give one word in small letters, none where it isolates nothing; shared is taken`,
+    { param: "sandbox" },
+  );
+}
 
 /** What can be asked for, files of plug-ins aside. */
 export const backendNames: readonly string[] = ["auto", ...backends.map((backend) => backend.name)];

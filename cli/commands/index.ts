@@ -125,7 +125,7 @@ const verbs: readonly Verb[] = [
   },
   {
     name: "plugin",
-    summary: "check a file that is an engine, harness, grader, exporter, sandbox or task format",
+    summary: "check a file that is an engine, harness, grader, exporter, sandbox, task format or allocation policy",
     load: async () => (await import("./plugin.ts")).plugin,
   },
   {

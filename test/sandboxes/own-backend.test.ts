@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import { pickBackend } from "../../sandboxes/registry.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf, root } from "../fakes/processes/cli.ts";
@@ -77,6 +78,19 @@ test("a task runs from its start to a graded end in a backend of one's own, whos
   assert.deepEqual([sandbox?.backend, sandbox?.isolation], ["vault", "vault"]);
   const shared = await runIn(t, own, { flags: ["--grading", "shared"] });
   assert.deepEqual([shared.verdict?.reward, shared.verdict?.tier, shared.verdict?.isolation], [1, "T0", "shared"]);
+});
+
+test("a backend that says no word for its isolation, or one of ours, is refused and never taken for one that isolates", async () => {
+  for (const [name, isolation] of [
+    ["mute", null],
+    ["taken", "shared"],
+    ["loud", "Very Safe"],
+  ] as const)
+    await assert.rejects(pickBackend(await backendFile(name, 1, { isolation }), AbortSignal.timeout(10_000)), {
+      code: "plugin_invalid",
+      param: "sandbox",
+      message: new RegExp(`^the sandbox backend ${name} has capabilities.isolation ${JSON.stringify(isolation)}: give one word`),
+    });
 });
 
 test("what a backend of one's own does not say that it can is refused before the run, by field", async () => {

@@ -39,7 +39,8 @@ export class Allocations {
     const more =
       policy === undefined ? new Error("this process does not know it: name its file in allocation_policies") : ask(policy, group);
     if (typeof more === "number" && Number.isInteger(more)) return more;
-    const why = more instanceof Error ? messageOf(more) : `it returned ${String(more)}, and no whole number`;
+    const why =
+      more instanceof Error ? messageOf(more) : `it returned ${typeof more === "number" ? more : `a ${typeof more}`}, and no whole number`;
     if (!this.#noted.has(name)) this.#note(`the allocation policy ${name} decides nothing, so groups get their samples: ${why}`);
     this.#noted.add(name);
     return group.samples - group.first;

@@ -1,4 +1,4 @@
-/** The row of a set. */
+/** The row of a set, and the histories of its tasks. */
 import type { DatabaseRow } from "../database-row.ts";
 import { refusals } from "../refusals.ts";
 import type { Transaction } from "./connection/postgres-database.ts";

@@ -1,4 +1,4 @@
-/** The row of a set. */
+/** The row of a set, and the histories of its tasks. */
 import { refusals } from "../refusals.ts";
 import type { Database, TableRow } from "./database.ts";
 
