@@ -1,5 +1,15 @@
 export { checkTask } from "./check.ts";
-export { deliveredFiles, freshSandbox, grade, gradeLimits, graderSpec, gradeStep, noOutput, type SandboxOwner } from "./grade.ts";
+export {
+  deliveredFiles,
+  deliveredSandbox,
+  freshSandbox,
+  grade,
+  gradeLimits,
+  graderSpec,
+  gradeStep,
+  noOutput,
+  type SandboxOwner,
+} from "./grade.ts";
 export type { GradeContext, Grader, GraderSampler, OpenSampler } from "./grader.ts";
 export { HarborSpec, removeTests } from "./harbor.ts";
 export { checkTier, isBelowTier, tierOfTask } from "./min-tier.ts";

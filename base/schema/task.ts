@@ -121,6 +121,17 @@ export const GoldScript = z.strictObject({
 });
 export type GoldScript = z.infer<typeof GoldScript>;
 
+/** A call of a tool that `alidade check` makes in the place of an agent. */
+export const ToolCallOrder = z.strictObject({
+  server: z.string().min(1),
+  tool: z.string().min(1),
+  arguments: z.record(z.string(), z.json()).default({}),
+});
+export type ToolCallOrder = z.infer<typeof ToolCallOrder>;
+
+/** No person writes a longer solution by hand. */
+const mostCalls = 1_000;
+
 /** One step of a task: what its agent gets. Its grader stands under the same name in the task's grader of kind `steps`. */
 export const TaskStep = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9][\w.-]{0,99}$/, "letters, digits, dot, dash and underscore, at most 100"),
@@ -172,6 +183,12 @@ export const Task = z.strictObject({
   gold_files: z.string().nullable().default(null),
   /** Or a script that is run in a sandbox of its own. */
   gold_script: GoldScript.optional(),
+  /** Or calls of its servers of tools, in order. */
+  gold_calls: z.array(ToolCallOrder).min(1).max(mostCalls).optional(),
+  bad_calls: z
+    .record(z.string(), z.array(ToolCallOrder).min(1).max(mostCalls))
+    .optional()
+    .describe("calls that must not earn more than none, by a name that says what is wrong with them"),
   /**
    * The agent does these one after the other, in one sandbox, and the work after each is graded by itself. `instruction` is
    * then the first one's, `agent_seconds` and `grade_seconds` of the limits are those of all together.

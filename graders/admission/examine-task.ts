@@ -77,7 +77,10 @@ type AgentView = {
 /** Returns a reason against the task that no grading could change, so it is not graded at all. */
 function whyNever(task: Task): AdmissionReason | null {
   if (!hasSolution(task))
-    return { code: "no_solution", message: "it has no gold_patch, gold_files or gold_script: nothing shows that it can be solved" };
+    return {
+      code: "no_solution",
+      message: "it has no gold_patch, gold_files, gold_script or gold_calls: nothing shows that it can be solved",
+    };
   const message = "it is graded in the agent's own sandbox (grading: shared), where what an agent leaves can pay: grade it fresh";
   return isShared(task) && !keepsProcesses(task) ? { code: "shared_grading", message } : null;
 }

@@ -4,12 +4,13 @@
  */
 import { type AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Limiter } from "../../base/host/limiter.ts";
-import type { AdmissionRecord } from "../../base/schema/admission.ts";
+import type { AdmissionGrading, AdmissionRecord } from "../../base/schema/admission.ts";
 import type { Verdict } from "../../base/schema/rollout.ts";
 import { type Examination, type ExaminationOptions, examineTask } from "../../graders/admission/index.ts";
 import type { SandboxBackend } from "../../sandboxes/index.ts";
 import type { HashedTask } from "../../tasks/index.ts";
 import { admissionFile, keepAdmission, readAdmission } from "./admission-records.ts";
+import { examineCalls } from "./examine-calls.ts";
 
 export type TaskCheck = {
   task_id: string;
@@ -58,7 +59,11 @@ async function admitTask({ task, hash }: HashedTask, backend: SandboxBackend, op
   const about = { task_id, task_hash: hash, reused: false };
   try {
     const { onGraded = () => undefined, ...rest } = options;
-    const found = await examineTask(task, backend, { ...rest, word: hash, onGraded: (grading) => onGraded(task_id, grading) });
+    const examining = { ...rest, word: hash, onGraded: (grading: AdmissionGrading) => onGraded(task_id, grading) };
+    const { gold_calls } = task;
+    const found = gold_calls
+      ? await examineCalls({ ...task, gold_calls }, backend, examining)
+      : await examineTask(task, backend, examining);
     const record = recordOf(found, { task_id, task_hash: hash, backend: backend.name, started, options });
     const file = found.whole ? await keepAdmission(record) : null;
     return { ...about, outcome: outcomeOf(found), record, file, error: null, verdicts: found.verdicts };

@@ -97,6 +97,8 @@ export class NamespaceConnector implements Connector {
     const child = await this.#child?.catch(() => null);
     if (child == null || child.exitCode !== null || child.signalCode !== null) return;
     const closed = new Promise((resolve) => child.once("close", resolve));
+    // Else this process ends here, where nothing else keeps it: without a word, and with exit code 0.
+    child.ref();
     child.kill("SIGKILL");
     await closed;
   }
