@@ -9,6 +9,7 @@ import { Healthcheck, longestSeconds } from "./environment/healthcheck.ts";
 import { ImageName } from "./environment/image-name.ts";
 import { Services } from "./environment/services.ts";
 import { ownPlace, ToolServers } from "./environment/tool-servers.ts";
+import { JsonObject } from "./message.ts";
 import { NetworkAccess } from "./network.ts";
 
 export const Limits = z.strictObject({
@@ -125,7 +126,7 @@ export type GoldScript = z.infer<typeof GoldScript>;
 export const ToolCallOrder = z.strictObject({
   server: z.string().min(1),
   tool: z.string().min(1),
-  arguments: z.record(z.string(), z.json()).default({}),
+  arguments: JsonObject.default({}),
 });
 export type ToolCallOrder = z.infer<typeof ToolCallOrder>;
 

@@ -5,7 +5,7 @@
 import { AlidadeError } from "../../base/errors.ts";
 import { temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
 import type { AdmissionGrading, AdmissionReason } from "../../base/schema/admission.ts";
-import type { Verdict } from "../../base/schema/rollout.ts";
+import { isIsolated, type Verdict } from "../../base/schema/rollout.ts";
 import type { Task, ToolCallOrder } from "../../base/schema/task.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { baselineOf, type Examination, type ExaminationOptions, reasonsAgainst } from "../../graders/admission/index.ts";
@@ -47,7 +47,7 @@ export async function examineCalls(
     reasons,
     baseline: baselineOf(gradings),
     image_digest,
-    whole: backend.capabilities.isolation !== "none",
+    whole: isIsolated(backend.capabilities.isolation),
   };
 }
 
