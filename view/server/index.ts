@@ -1,1 +1,2 @@
 export { openView } from "./open-view.ts";
+export { writeStatic } from "./write-static.ts";

@@ -18,7 +18,7 @@ import { taskRows } from "../run/group-table.ts";
 import { type ListQuery, writeListQuery } from "../run/query.ts";
 import { runOverview } from "../run/run-figures-of.ts";
 import type { RunReader, ViewedRollout } from "../run/run-reader.ts";
-import { tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
+import { type TokenWindow, tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
 /** Samples of a group that are compared: each costs the reading of its trajectory. */
@@ -83,10 +83,15 @@ export class PageMaker {
     return this.page(nameOf(rollout.entry), body);
   }
 
+  /** null: no token ids are on record. */
+  async window(sessionId: string, place: WindowPlace): Promise<TokenWindow | null> {
+    await this.#vocabulary.read();
+    return tokenWindow(await this.reader.trajectory(sessionId), place, this.#vocabulary.textOf);
+  }
+
   async tokens(sessionId: string, place: WindowPlace, colour: string | null): Promise<string> {
     const trajectory = await this.reader.trajectory(sessionId);
-    await this.#vocabulary.read();
-    const window = tokenWindow(trajectory, place, this.#vocabulary.textOf);
+    const window = await this.window(sessionId, place);
     const chosen: Colour = colours.find((name) => name === colour) ?? "logprob";
     return this.page(`tokens of ${trajectory.task.id ?? sessionId}`, tokensPage({ trajectory, window, colour: chosen, links: this.links }));
   }

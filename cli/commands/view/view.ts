@@ -4,13 +4,13 @@ import type { Command } from "commander";
 import { messageOf } from "../../../base/errors.ts";
 import { newKey } from "../../../base/schema/ids.ts";
 import { type RunReader, type ShownWork, workDiff } from "../../../view/index.ts";
-import { openView } from "../../../view/server/index.ts";
+import { openView, writeStatic } from "../../../view/server/index.ts";
 import { print, say, toNumber } from "../command-line.ts";
 import { openKeptRun } from "../records/kept-run.ts";
 import { runFolderOf } from "../records/run-folder-of.ts";
 import { terminal } from "../terminal.ts";
 
-type ViewFlags = { port: number; tokenizer?: string; json?: boolean };
+type ViewFlags = { port: number; tokenizer?: string; static?: string; only: string[]; json?: boolean };
 
 export function view(program: Command): void {
   program
@@ -19,11 +19,17 @@ export function view(program: Command): void {
     .argument("[run]", "folder of the run (default: the newest below runs/)")
     .option("--port <number>", "port on loopback (default: a free one)", toNumber, 0)
     .option("--tokenizer <file>", "tokenizer.json of the model, for tokens whose text is not on record: those of prompts")
+    .option("--static <folder>", "write the pages as files instead, which need no server: the run, its groups, and the rollouts of --only")
+    .option("--only <filter>", "with --static: NAME=VALUE of the page's filters, such as reward=0; several times for several", collect, [])
     .option("--json", "print the link as one JSON object")
-    .addHelpText("after", "\nExamples:\n  alidade view\n  alidade view runs/run1abc --port 4040")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  alidade view\n  alidade view runs/run1abc --port 4040\n  alidade view runs/run1abc --static shared --only reward=0 --only 'task=slug*'",
+    )
     .action(async (run: string | undefined, flags: ViewFlags) => {
       const signal = terminal().stopSignal();
       const folder = await runFolderOf(run);
+      if (flags.static !== undefined) return await toFiles(folder, flags.static, flags);
       const key = newKey();
       const { port, tokenizer } = flags;
       await using opened = await openView({ folder, port, key, tokenizer, workOf });
@@ -32,6 +38,23 @@ export function view(program: Command): void {
       say(`alidade: ${folder}, ${opened.reader.rollouts.length} rollouts; the link works on this machine until Ctrl-C`);
       if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     });
+}
+
+function collect(text: string, all: string[]): string[] {
+  return [...all, text];
+}
+
+async function toFiles(folder: string, into: string, { only, tokenizer, json }: ViewFlags): Promise<void> {
+  const filters = new URLSearchParams(
+    only.map((text): [string, string] => [text.split("=", 1)[0] ?? "", text.slice(text.indexOf("=") + 1)]),
+  );
+  const announce = (rollouts: number, pages: number) =>
+    say(`alidade: writes ${rollouts} rollouts of ${folder} to ${into}: about ${pages} pages`);
+  const written = await writeStatic({ folder, into, only: filters.toString(), tokenizer, announce });
+  const page = join(into, "index.html");
+  print(
+    json ? JSON.stringify({ run: folder, page, ...written }) : `${page}: ${written.pages} pages, ${(written.bytes / 1e6).toFixed(1)} MB`,
+  );
 }
 
 /** In a sandbox of the rollout's task; where none can be made here the page says why. */

@@ -1,9 +1,10 @@
 /** The pages as a browser shows them: keys, filters, narrow screens, live rows, and a run whose every field is an attack. */
 import assert from "node:assert/strict";
-import { appendFile } from "node:fs/promises";
+import { appendFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Page } from "playwright-core";
+import { writeStatic } from "../../../view/server/index.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { hostilePages, writeHostileRun } from "../../fakes/records/hostile-run.ts";
 import { viewedRollout, writeViewedRun } from "../../fakes/records/viewed-run.ts";
@@ -138,6 +139,41 @@ test("a row of the open page changes when its rollout does", { timeout: 120_000 
   await appendFile(join(folder, "rollouts.jsonl"), `${JSON.stringify({ ...record, mask_reason: "judge_abstained" })}\n`);
   await page.locator('#rows tr[data-id="ses17"]', { hasText: "2 of 3 failed" }).waitFor({ timeout: 20_000 });
   assert.match((await page.locator(".live").textContent()) ?? "", /live · 20 rollouts · \d+ changes/);
+});
+
+test("a static folder can be read without a server: its links lead to files of its own, and its script runs", {
+  timeout: 120_000,
+}, async (t) => {
+  const [folder, into] = [join(scratch, "shared-run"), join(scratch, "shared")];
+  await writeViewedRun(folder);
+  const { pages, bytes } = await writeStatic({ folder, into, only: "reward=0&task=clamp", announce: () => undefined });
+  await assert.rejects(
+    writeStatic({ folder, into, only: "rewrd=0", announce: () => undefined }),
+    /--only is rewrd=…: name one of task, group, reward/,
+  );
+  const files = new Set(await readdir(into));
+  assert.ok(pages === files.size - 1 && bytes > 10_000);
+  for (const file of files)
+    for (const [, href = ""] of file.endsWith(".html")
+      ? (await readFile(join(into, file), "utf8")).matchAll(/(?:href|src)="([^"]*)"/g)
+      : [])
+      assert.ok(files.has(href) || href.startsWith("assets/"), `${file} leads to ${href}`);
+  if (!(await need(t, "chromium"))) return;
+  const browser = await openBrowser();
+  t.after(() => browser.close());
+  const page = await browser.newPage();
+  const [said, asked]: [string[], string[]] = [[], []];
+  page.on("console", (message) => void said.push(message.text()));
+  page.on("request", (request) => void asked.push(request.url()));
+  await page.goto(`file://${into}/index.html`);
+  await page.waitForSelector(".chart canvas");
+  await page.locator("#rows a").first().click();
+  await page.waitForURL(/rollout-0\.html/);
+  assert.match((await page.locator(".why").textContent()) ?? "", /2 of 3 required tests failed/);
+  await page.keyboard.press("t");
+  await page.waitForURL(/tokens-turn-2-0\.html/);
+  assert.match((await page.locator("#tokens").textContent()) ?? "", /upper bound/);
+  assert.deepEqual([said, asked.filter((address) => !address.startsWith("file://"))], [[], []]);
 });
 
 test("a run whose every field is an attack changes nothing: all of it is text, and pages stay small", { timeout: 120_000 }, async (t) => {
