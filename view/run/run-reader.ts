@@ -32,6 +32,7 @@ export class RunReader {
   #records = new Map<string, LinePlace>();
   readonly #kept = new Map<string, Promise<Trajectory>>();
   readonly #open: OpenSessions;
+  #version = 0;
   #looked = Date.now();
   #refreshing: Promise<void> | null = null;
 
@@ -44,6 +45,11 @@ export class RunReader {
 
   static async open(folder: string): Promise<RunReader> {
     return new RunReader(folder, await openIndex(folder));
+  }
+
+  /** Another one whenever rows changed. */
+  get version(): number {
+    return this.#version;
   }
 
   get index(): IndexFile {
@@ -79,6 +85,7 @@ export class RunReader {
   }
 
   #take(index: IndexFile): void {
+    this.#version++;
     this.#index = index;
     this.#rollouts = membersOf(toEntries(index).map((entry) => this.#open.withCounts(entry))).map(toRollout);
     this.#byId = new Map(this.#rollouts.flatMap((rollout) => namesOf(rollout).map((name) => [name, rollout] as const)));

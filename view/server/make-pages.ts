@@ -28,6 +28,8 @@ export class PageMaker {
   readonly reader: RunReader;
   readonly links: PageLinks;
   readonly #policy: string | undefined;
+  /** The last one: pages of a list, and a look back at it, ask for it again. */
+  #summed: { key: string; summary: FidelitySummary } | null = null;
   readonly #vocabulary: Pick<Vocabulary, "read" | "textOf">;
 
   /** `policy`: of static pages, which have no headers. */
@@ -57,7 +59,10 @@ export class PageMaker {
   }
 
   /** As `alidade fidelity` counts, of the rollouts that the filters leave, by all of their attempts. */
-  async fidelity({ filters, isMeant }: ListQuery): Promise<FidelitySummary> {
+  async fidelity(query: ListQuery): Promise<FidelitySummary> {
+    const { filters, isMeant } = query;
+    const key = `${this.reader.version} ${writeListQuery(filters)}`;
+    if (this.#summed?.key === key) return this.#summed.summary;
     const summarizer = new FidelitySummarizer({});
     const { folder, index } = this.reader;
     const logs = new Set(await new DiskStore(join(folder, "sessions")).list());
@@ -65,7 +70,9 @@ export class PageMaker {
       const name = figures.rollout_id ?? figures.session_id;
       if (filters.size === 0 || isMeant(this.reader.find(name).entry)) summarizer.addFigures(figures);
     }
-    return summarizer.summary;
+    const { summary } = summarizer;
+    this.#summed = { key, summary };
+    return summary;
   }
 
   tasks(page: number, perPage?: number): string {
