@@ -38,6 +38,7 @@ export function joinMembers(members: readonly Trajectory[]): Trajectory {
       .flatMap((one) => one.calls)
       .toSorted((a, b) => a.times.begun - b.times.begun)
       .map((call, ordinal) => ({ ...call, ordinal })),
+    ...(ordered.some((one) => one.tool_runs) && { tool_runs: ordered.flatMap((one) => one.tool_runs ?? []) }),
     messages: Object.assign({}, ...ordered.map((one) => one.messages)) as Trajectory["messages"],
     tools: Object.assign({}, ...ordered.map((one) => one.tools)) as Trajectory["tools"],
     nodes,

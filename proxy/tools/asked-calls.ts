@@ -38,7 +38,8 @@ export class AskedCalls {
         if (key === null) continue;
         const place = `${plainToolName(part.name)} ${key}`;
         const known = this.#open.get(place) ?? [];
-        this.#open.set(place, [...known, { call_id: call.id, tool_call_id: mintToolCallId(call.id, index) }]);
+        known.push({ call_id: call.id, tool_call_id: mintToolCallId(call.id, index) });
+        this.#open.set(place, known);
       }
     }
   }
