@@ -32,10 +32,11 @@ test("neither a record of two versions before nor one that states none is taken 
 
 test("a record of a newer version is refused in one sentence: its field, the value, and what to do", async () => {
   const lines = join(scratch, "trajectories.jsonl");
-  await writeFile(lines, `${JSON.stringify({ ...goldenTrajectory(), schema_version: recordVersions.trajectory.now + 1 })}\n`);
+  const newer = recordVersions.trajectory.now + 1;
+  await writeFile(lines, `${JSON.stringify({ ...goldenTrajectory(), schema_version: newer })}\n`);
   await assert.rejects(Array.fromAsync(readJsonLines(lines, (value) => Trajectory.parse(value))), {
     code: "store_error",
-    message: `${lines} line 1 is not a record of ours: schema_version is 3 (this Alidade reads 2 at most: update Alidade); Alidade 0.0.0 may have written it`,
+    message: `${lines} line 1 is not a record of ours: schema_version is ${newer} (this Alidade reads ${newer - 1} at most: update Alidade); Alidade 0.0.0 may have written it`,
   });
 });
 
@@ -45,9 +46,13 @@ const entries = (): LogEntry[] => {
   return log.entries;
 };
 
-/** Logs of version 1 called an entry's `time` `at`. */
+/** Logs of the version before called an entry's `time` `at`. */
 const oldLogs: Versions = { now: recordVersions.log.now, fromBefore: ({ at, ...entry }) => ({ ...entry, time: at }) };
-const asOld = ({ time, ...entry }: LogEntry) => ({ ...entry, at: time, ...(entry.type === "opened" && { schema_version: 1 }) });
+const asOld = ({ time, ...entry }: LogEntry) => ({
+  ...entry,
+  at: time,
+  ...(entry.type === "opened" && { schema_version: oldLogs.now - 1 }),
+});
 
 test("the first entry of a log states the version of all, and a log that goes on holds one version only", async () => {
   const path = join(scratch, "ses1.jsonl");
@@ -61,14 +66,18 @@ test("the first entry of a log states the version of all, and a log that goes on
     await using log = await store.open("ses1");
     await log.append(sealed);
   }
-  // A reader that knows nothing of version 1 reads all of it.
+  // A reader that knows nothing of the version before reads all of it.
   assert.deepEqual(await new DiskStore(scratch).read("ses1"), [...today, sealed]);
 });
 
 test("no entry of a log of a newer version is read as one of today", async () => {
-  const all = entries().map((entry) => (entry.type === "opened" ? { ...entry, schema_version: 3 } : entry));
+  const newer = recordVersions.log.now + 1;
+  const all = entries().map((entry) => (entry.type === "opened" ? { ...entry, schema_version: newer } : entry));
   await writeFile(join(scratch, "ses2.jsonl"), all.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
   const lines = await new DiskStore(scratch).read("ses2");
   assert.ok(lines.length > 1 && lines.every(({ type }) => type === "damaged"));
-  assert.match(JSON.stringify(lines[1]), /schema_version of its log is 3, and this Alidade reads 2 at most: update Alidade/);
+  assert.match(
+    JSON.stringify(lines[1]),
+    new RegExp(`schema_version of its log is ${newer}, and this Alidade reads ${newer - 1} at most: update Alidade`),
+  );
 });
