@@ -57,6 +57,9 @@ export function viewApp({ pages, workOf, events }: ViewParts): Hono<ControlEnv> 
     return new Response(new Uint8Array(found.bytes()), { headers: { "content-type": found.type } });
   });
   app.get("/work", async (context) => {
+    // It makes a sandbox: a link of another site must not.
+    if (context.req.header("sec-fetch-site") === "cross-site")
+      throw new AlidadeError("request_invalid", "open this page from the rollout's own");
     if (workOf === null) throw new AlidadeError("not_found", "changes are not shown here");
     const rollout = pages.reader.find(id(context));
     return page(pages.page("changes", workPage(rollout, await workOf(rollout.id, callerLeft(context)), pages.links)));

@@ -5,7 +5,10 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { untrainedReasons } from "../../../base/schema/reasons/untrained.ts";
+import type { Statistics } from "../../../base/statistics/statistics.ts";
+import type { FidelitySummary } from "../../../view/fidelity/summary.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf } from "../../fakes/processes/cli.ts";
 import { png, tokenizer, viewedRollout, writeViewedRun } from "../../fakes/records/viewed-run.ts";
 import { serveView, viewKey } from "../../fakes/view/served-view.ts";
 
@@ -173,4 +176,37 @@ test("a page that listens is told of a rollout that ended, and one that comes ba
   assert.ok(second.ids.includes("ses51") && !second.ids.includes("ses50"), second.ids.join());
   const again = await told(first.id, async () => undefined);
   assert.ok(again.ids.includes("ses51"), "it goes on behind its last event");
+});
+
+test("a link of another site makes no sandbox", async () => {
+  const folder = join(scratch, "work");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder, "The changes cannot be shown here.");
+  assert.match(await view.text("work?id=ses1"), /The changes cannot be shown here/);
+  assert.equal((await view.get("work?id=ses1", { "sec-fetch-site": "cross-site" })).status, 400);
+});
+
+test("the run's page has the numbers of stats and of fidelity, also of a part of it", async () => {
+  const folder = join(scratch, "numbers");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  for (const [query, flags] of [
+    ["", []],
+    ["task=clamp", ["--task", "clamp"]],
+    ["reward=0", ["--reward", "0"]],
+  ] as const) {
+    const { statistics } = jsonOf<{ statistics: Statistics[] }>(await cli(["stats", "--run", folder, "--json", ...flags]));
+    const [all] = statistics;
+    const page = await view.text(`?${query}`);
+    const said = /class="big">([\d.]+)<small> mean reward .*? · (\d+) of (\d+) rollouts measured · (\d+) tasks/
+      .exec(page)
+      ?.slice(1)
+      .map(Number);
+    assert.deepEqual(said, [Number(all?.mean_reward?.toFixed(3)), all?.measured, all?.rollouts, all?.tasks], query);
+  }
+  const { tokens } = jsonOf<FidelitySummary>(await cli(["fidelity", "--run", folder, "--json"]));
+  const page = await view.text("");
+  assert.ok(page.includes(`Tokens: ${tokens.sampled} sampled, ${tokens.trained} trained`));
+  for (const [reason, count] of Object.entries(tokens.excluded))
+    assert.match(page, new RegExp(`not trained: ${reason.replaceAll("_", " ")}</a></td><td class="n">${count}<`));
 });
