@@ -1,4 +1,4 @@
-/** The relay's route: one message of a harness, bounded like any other request of its session, and its answer. */
+/** Answers one message of a harness on the relay's route. It has the same bounds as any other request of its session. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { valuesIn } from "../../base/wire/json-text.ts";
@@ -8,7 +8,7 @@ import type { Session } from "../session/session.ts";
 import { errorObject, errorText, rpcErrors } from "./mcp.ts";
 import type { ToolRelay } from "./tool-relay.ts";
 
-/** Arguments are sampled by a model: a million bytes are more than any turn has. */
+/** The model samples the arguments, and no turn samples a million bytes. */
 const mostRequestBytes = 1024 * 1024;
 
 export type ToolRequest = {
@@ -22,7 +22,7 @@ export type ToolRequest = {
 
 export async function answerToolRequest(request: ToolRequest): Promise<void> {
   const { incoming, outgoing, session, gate, relay, server } = request;
-  // There is no stream of the server's own words, and no session of the protocol that could be ended.
+  // GET would open a stream for messages that the server starts, and DELETE would end an MCP session. We have neither.
   if (incoming.method !== "POST") return send(outgoing, 405, "", { allow: "POST" });
   const gone = new AbortController();
   const closed = new Promise<void>((resolve) => {
@@ -51,7 +51,7 @@ async function readText(
   const body = Buffer.concat(await gate.read(session, { bytes, signal, closed }, 0));
   bytes.release();
   if (body.length > mostRequestBytes)
-    throw new AlidadeError("request_invalid", `the request has ${body.length} bytes; a call of a tool has at most ${mostRequestBytes}`, {
+    throw new AlidadeError("request_invalid", `the request has ${body.length} bytes: send at most ${mostRequestBytes} for a tool call`, {
       status: 413,
     });
   await gate.turn(session, signal);

@@ -1,4 +1,4 @@
-/** Which tool call of the model a tool run belongs to: the oldest one with this name and these arguments that has no run yet. */
+/** Finds the model's tool call that a tool run belongs to. It is the oldest call with the same name and arguments that has no run yet. */
 import { hash } from "node:crypto";
 import { canonicalArguments } from "../../base/schema/arguments.ts";
 import { plainToolName } from "../../base/schema/environment/tool-servers.ts";
@@ -17,7 +17,7 @@ export class AskedCalls {
     this.#session = session;
   }
 
-  /** Takes it, so that no other run has it. null: no model asked for this. */
+  /** Returns the tool call and gives it to no other run. null: the model did not ask for this run. */
   take(server: string, tool: string, args: string): AskingCall | null {
     this.#readNew();
     const key = keyOf(args);
@@ -45,13 +45,13 @@ export class AskedCalls {
   }
 }
 
-/** As harnesses call it; a command of one's own may call it by its name alone. */
+/** The names under which harnesses show a tool to the model. A user's own harness may use the bare name. */
 function namesOf(server: string, tool: string): string[] {
   const names = [`mcp__${server}__${tool}`, `mcp_${server}_${tool}`, `${server}__${tool}`, `${server}_${tool}`, tool];
   return [...new Set(names.map(plainToolName))];
 }
 
-/** null: the text is no value of JSON. */
+/** null: the text is not valid JSON. */
 function keyOf(args: string): string | null {
   const canonical = canonicalArguments(args);
   return canonical === null ? null : hash("sha256", canonical);

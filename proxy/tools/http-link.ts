@@ -1,4 +1,4 @@
-/** Streamable HTTP to a service, over connections that the sandbox makes to it. */
+/** Speaks MCP's streamable HTTP with a service, over connections that the sandbox opens. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
@@ -9,19 +9,19 @@ import { answerToService, readMessage } from "./mcp.ts";
 import type { ServiceLink } from "./service-link.ts";
 import { ToolFault, tooLarge } from "./tool-fault.ts";
 
-/** As many as a session's requests at the proxy, and a ping. */
+/** A session may have 16 requests at the proxy at once. One more connection is for the ping. */
 const mostConnections = 17;
 
-/** An idle connection is closed before a server closes it (uvicorn after 5 s): a call that meets such a close is lost. */
+/** Closes an idle connection before the server does (uvicorn: after 5 s). A call sent while the server closes would be lost. */
 const idleMs = 2_000;
 
-/** Beside its answer a service may send progress and log lines. */
+/** Allows for progress and log events that a service sends before its answer. */
 const besideBytes = 1024 * 1024;
 
-/** What is read of a refusal's text. */
+/** Bounds what is read of an error answer's text. */
 const mostErrorBytes = 2_000;
 
-/** A stream that goes on behind its answer is closed after this. */
+/** Closes a stream that stays open this long after the answer. */
 const restMs = 1_000;
 
 export type HttpPlace = { port: number; path: string; mostBytes: number; connect: (signal: AbortSignal) => Promise<Duplex> };
@@ -37,7 +37,7 @@ export class HttpLink implements ServiceLink {
   constructor({ port, path, mostBytes, connect }: HttpPlace) {
     this.#path = path;
     this.#mostBytes = mostBytes;
-    // Servers that look at the Host take their own loopback.
+    // Servers that check the `Host` header accept loopback.
     this.#pool = new Pool(`http://127.0.0.1:${port}`, {
       connect: (_, callback) =>
         void connect(this.#closed.signal).then(
@@ -110,7 +110,7 @@ export class HttpLink implements ServiceLink {
     return Buffer.concat(pieces).toString();
   }
 
-  /** The service may ask something of its own before it answers. */
+  /** Reads events until the answer comes. Before it, the service may send requests to us. */
   async #fromStream(id: number, body: Readable, signal: AbortSignal): Promise<string> {
     const decoder = new SseDecoder({ maxEventBytes: this.#mostBytes + besideBytes });
     let answer: string | null = null;
@@ -132,7 +132,7 @@ export class HttpLink implements ServiceLink {
   }
 }
 
-/** A connection is kept where nothing more comes, or little. */
+/** Keeps the connection for the next call if little or nothing follows the answer. Otherwise the connection is closed. */
 function letGo(body: Readable & { dump?: (options: { limit: number; signal: AbortSignal }) => Promise<void> }): void {
   if (body.readableEnded || body.destroyed) return;
   body.dump?.({ limit: mostErrorBytes, signal: AbortSignal.timeout(restMs) }).catch(() => undefined);

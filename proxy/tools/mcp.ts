@@ -1,7 +1,6 @@
 /**
- * What the Model Context Protocol says on the wire: versions and messages of JSON-RPC. Messages are texts here, and what
- * they carry is cut out of them and never parsed and written again: a number such as 1.0, the order of keys and an integer
- * of twenty digits come to the harness as the service wrote them.
+ * Reads and writes the JSON-RPC messages of the Model Context Protocol. Results and arguments are cut out of the text and
+ * passed on unchanged. Parsing and writing them again would change 1.0, the order of keys, and integers of twenty digits.
  */
 import { z } from "zod";
 import { tryJson } from "../../base/schema/read-json.ts";
@@ -14,7 +13,7 @@ export const [latestVersion] = protocolVersions;
 
 export const rpcErrors = { parse: -32700, request: -32600, method: -32601, params: -32602, internal: -32603 } as const;
 
-/** `id`, `result`, `error` and `params` as they are written; undefined where they are not there. `value`: what `result` is. */
+/** `id`, `result`, `error` and `params` are JSON text, exactly as sent; undefined if absent. `value`: the parsed `result`. */
 export type RpcMessage = {
   id: string | undefined;
   method: string | undefined;
@@ -26,7 +25,7 @@ export type RpcMessage = {
 
 const Rpc = z.looseObject({ id: z.union([z.string(), z.number(), z.null()]).optional(), method: z.string().optional() });
 
-/** null: the text is no message. A batch is none either: no harness sends one, and its answers would wait for each other. */
+/** null: the text is not one JSON-RPC message. A batch is refused too: no harness sends one, and its answers would wait for each other. */
 export function readMessage(text: string): RpcMessage | null {
   const parsed = Rpc.safeParse(tryJson(text));
   if (!parsed.success) return null;
@@ -46,7 +45,7 @@ export function resultText(id: string, result: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
 }
 
-/** `error`: the text of an error object. */
+/** `error`: an error object as JSON text. */
 export function errorText(id: string, error: string): string {
   return `{"jsonrpc":"2.0","id":${id},"error":${error}}`;
 }
@@ -55,14 +54,14 @@ export function errorObject(code: number, message: string): string {
   return JSON.stringify({ code, message });
 }
 
-/** What we answer to a request of the service's own; null: it is none. Of what it may ask we have only a sign of life. */
+/** Answers a request that the service sends to us. We support only `ping`. null: the message is not a request. */
 export function answerToService({ id, method }: RpcMessage): string | null {
   if (id === undefined || method === undefined) return null;
   if (method === "ping") return resultText(id, "{}");
-  return errorText(id, errorObject(rpcErrors.method, `this client has no ${method.slice(0, 100)}`));
+  return errorText(id, errorObject(rpcErrors.method, `this client does not support ${method.slice(0, 100)}`));
 }
 
-/** What a service answered, as it is written: a result, with the value that it is, or an error of the protocol. */
+/** A service's answer as JSON text: a result with its parsed `value`, or a JSON-RPC error. */
 export type ServiceAnswer = { result: string; value: unknown } | { error: string };
 
 const Content = z.looseObject({
@@ -71,14 +70,14 @@ const Content = z.looseObject({
 });
 export type ToolContent = z.infer<typeof Content>;
 
-/** Throws a ToolFault for what is no result of a tool. */
+/** Throws a ToolFault if the value is not a tool result. */
 export function readContent(value: unknown): ToolContent {
   const parsed = Content.safeParse(value);
-  if (!parsed.success) throw new ToolFault("invalid", "its answer has no list `content`, which the result of a tool has");
+  if (!parsed.success) throw new ToolFault("invalid", "its answer has no list `content`, which a tool result must have");
   return parsed.data;
 }
 
-/** A result in our own words, for the model. */
+/** Makes a tool result of our own, which tells the model about an error. */
 export function toolErrorResult(text: string): ToolContent {
   return { content: [{ type: "text", text }], isError: true };
 }

@@ -1,4 +1,4 @@
-/** The tools of a rollout: each server is asked for its list before the agent begins. */
+/** Opens the tools of a rollout. Each server lists its tools before the agent begins. */
 import type { Duplex } from "node:stream";
 import type { ToolServer } from "../../base/schema/environment/tool-servers.ts";
 import type { Session } from "../session/session.ts";
@@ -7,15 +7,15 @@ import { StdioLink } from "./stdio-link.ts";
 import { ToolRelay } from "./tool-relay.ts";
 import { ToolService } from "./tool-service.ts";
 
-/** How services are reached: a sandbox has both. */
+/** The two ways to reach a service. A sandbox offers both. */
 export type ServicesWithin = {
-  /** Rejects where nothing listens at the port. */
+  /** Rejects if nothing listens at the port. */
   connect(service: string, port: number, signal: AbortSignal): Promise<Duplex>;
-  /** Runs a command in the service. Its standard input and output are the stream, which ends with it. */
+  /** Runs a command in the service. The stream is its standard input and output, and ends when the command ends. */
   start(service: string, argv: string[], signal: AbortSignal): Promise<Duplex>;
 };
 
-/** Throws `tool_service_failed` and `task_invalid` as `ToolService.open` does. */
+/** Throws `tool_service_failed` and `task_invalid`, like `ToolService.open`. */
 export async function openTools(
   session: Session,
   servers: readonly ToolServer[],
@@ -38,7 +38,7 @@ function linkTo(server: ToolServer, place: ServicesWithin): Parameters<typeof To
   const { service, port, path = "/mcp", command, max_result_bytes: mostBytes } = server;
   return async (signal) => {
     if (command !== undefined) return new StdioLink(await place.start(service, command, signal), mostBytes);
-    // The schema has a port where it has no command.
+    // The schema requires `port` if there is no `command`.
     const at = port as number;
     return new HttpLink({ port: at, path, mostBytes, connect: (within) => place.connect(service, at, within) });
   };

@@ -1,15 +1,15 @@
-/** A result as the harness gets it, and what the log keeps of it. */
+/** Makes the result that the harness gets, and the parts that the log keeps. */
 import { hash } from "node:crypto";
 import type { ResultPart } from "../../base/schema/session-log.ts";
 import { jsonMembers } from "../../base/wire/json-members.ts";
 import type { ToolContent } from "./mcp.ts";
 
-/** A screen has one picture, a page of a search fifty pieces of text. */
+/** Far above real results: a screenshot is one part, a page of search results about fifty. */
 const mostParts = 1_000;
 
 /**
- * The result without its `structuredContent` where it holds a picture: Claude Code shows the model that alone, and no
- * picture. Everything else is as the service wrote it.
+ * Removes `structuredContent` from a result that holds a picture. Claude Code would show the model only
+ * `structuredContent`, without the picture. Everything else stays as the service wrote it.
  */
 export function resultForHarness(result: string, { content }: ToolContent): string {
   if (!content.some(({ type }) => type === "image")) return result;

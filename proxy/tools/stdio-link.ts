@@ -1,4 +1,4 @@
-/** A command in a service that reads a message a line and writes a message a line. */
+/** Speaks with a command in a service. Each line of its standard input and output is one message. */
 import type { Duplex } from "node:stream";
 import { messageOf } from "../../base/errors.ts";
 import { answerToService, readMessage } from "./mcp.ts";
@@ -7,7 +7,7 @@ import { ToolFault, tooLarge } from "./tool-fault.ts";
 
 const lineFeed = 0x0a;
 
-/** Beside its result a message has an id and a few words. */
+/** Allows for the `id` and the few other fields beside the result. */
 const besideBytes = 64 * 1024;
 
 export class StdioLink implements ServiceLink {
@@ -15,14 +15,14 @@ export class StdioLink implements ServiceLink {
   readonly #mostBytes: number;
   readonly #waiting = new Map<string, PromiseWithResolvers<string>>();
   #ended: ToolFault | null = null;
-  /** The beginning of a line that has not ended. */
+  /** The beginning of a line whose end has not come yet. */
   #pending: Buffer[] = [];
   #pendingBytes = 0;
 
   constructor(stream: Duplex, mostBytes: number) {
     this.#stream = stream;
     this.#mostBytes = mostBytes;
-    stream.on("error", () => undefined); // its end says it too
+    stream.on("error", () => undefined); // the end of the stream reports it too
     void this.#follow();
   }
 
@@ -53,7 +53,7 @@ export class StdioLink implements ServiceLink {
     this.#stream.destroy();
   }
 
-  /** A line end stands in no JSON but between its values. */
+  /** Replaces line ends: in JSON they can stand only between values. */
   #write(message: string): void {
     this.#stream.write(`${message.replaceAll(/[\r\n]+/g, " ")}\n`);
   }
@@ -80,7 +80,7 @@ export class StdioLink implements ServiceLink {
     this.#keep(piece.subarray(start));
   }
 
-  /** A line that is too long belongs to one that waits, and nothing in it says to which: all of them have no answer. */
+  /** Fails all waiting requests if a line is too long. It answers one of them, but its `id` is not known. */
   #keep(piece: Buffer): void {
     const wasTooLong = this.#isTooLong;
     this.#pendingBytes += piece.length;
@@ -95,7 +95,7 @@ export class StdioLink implements ServiceLink {
     return this.#pendingBytes > this.#mostBytes + besideBytes;
   }
 
-  /** What is no message is a line that the command logs. */
+  /** Ignores a line that is not a message: the command wrote a log line. */
   #take(line: string): void {
     const read = readMessage(line);
     if (read === null) return;

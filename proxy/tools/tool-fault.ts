@@ -1,4 +1,4 @@
-/** Why a service of tools gave no answer that can be handed on. The message is read by the model. */
+/** Why a tool server gave no answer that we can pass on. The model reads the message. */
 import type { ToolFailure } from "../../base/schema/session-log.ts";
 
 export class ToolFault extends Error {

@@ -1,6 +1,6 @@
 /**
- * The tools of a server as harnesses get them: each as the service wrote it, sorted by name, so that equal tasks have equal
- * prompts.
+ * Lists the tools of a server for harnesses. Each tool stays as the service wrote it. They are sorted by name, so that
+ * equal tasks have equal prompts.
  */
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
@@ -8,21 +8,20 @@ import { plainToolName, type ToolServer } from "../../base/schema/environment/to
 import { jsonItems, jsonMembers } from "../../base/wire/json-members.ts";
 import type { ServiceAnswer } from "./mcp.ts";
 
-/** `text`: the list as it is written. */
+/** `text`: the list as JSON text. */
 export type ServedTools = { names: readonly string[]; text: string };
 
 type ListedTool = { name: string; text: string };
 
-/** Each tool stands in every prompt; sets with more are found by searching, which no harness here does. */
+/** Every prompt holds every tool. Larger sets need a search for tools, which no harness here offers. */
 const mostTools = 500;
-/** The list stands in every prompt too. */
 const mostListBytes = 1024 * 1024;
-/** Gemini CLI and Codex cut or hash a name that is longer, so that it could not be told which tool was called. */
+/** Gemini CLI and Codex cut or hash longer names. Then we could not tell which tool was called. */
 const longestName = 63;
 
 const Page = z.looseObject({ tools: z.array(z.looseObject({ name: z.string() })), nextCursor: z.string().optional() });
 
-/** All pages of a list. Throws where the service does not give it. */
+/** Reads all pages of a server's list. Throws if the service does not give one. */
 export async function readTools(askPage: (params: string | undefined) => Promise<ServiceAnswer>): Promise<ListedTool[]> {
   const tools: ListedTool[] = [];
   let bytes = 0;
@@ -33,7 +32,7 @@ export async function readTools(askPage: (params: string | undefined) => Promise
     if (!page.success) throw new Error("its list of tools has no names");
     const texts = jsonItems(jsonMembers(answer.result).get("tools") ?? "[]");
     tools.push(...page.data.tools.map(({ name }, index) => ({ name, text: texts[index] as string })));
-    // A cursor may lead in a circle: a page without a tool is the last one.
+    // A faulty server may repeat a cursor forever, so a page without tools is the last one.
     cursor = texts.length === 0 ? undefined : page.data.nextCursor;
     bytes += answer.result.length;
     if (tools.length > mostTools || bytes > mostListBytes)
@@ -42,7 +41,7 @@ export async function readTools(askPage: (params: string | undefined) => Promise
   return tools;
 }
 
-/** Throws `task_invalid` for tools that `allow` names and the server has not, and for names that harnesses cut. */
+/** Throws `task_invalid` if `allow` names a tool that the server lacks, or if harnesses would cut a name. */
 export function toList({ name: server, allow }: ToolServer, all: readonly ListedTool[]): ServedTools {
   const complain = (message: string): never => {
     throw new AlidadeError("task_invalid", `environment.tools: the server ${server} ${message}`, { param: "environment.tools" });

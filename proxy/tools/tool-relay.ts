@@ -1,6 +1,6 @@
 /**
- * The tools of one session: what its harness asks goes to the services, and what ran is in the session's log. A call is
- * sent once. One that may have arrived is never repeated, for it may have written something.
+ * Relays the tool calls of one session's harness to the services, and records them in the session's log. Each call is sent
+ * once. It is never repeated, because the service may already have written something.
  */
 import { z } from "zod";
 import { AlidadeError, asAlidadeError, messageOf } from "../../base/errors.ts";
@@ -29,7 +29,7 @@ import { partsOf, resultForHarness } from "./result-parts.ts";
 import { ToolFault } from "./tool-fault.ts";
 import { sha256Of, type ToolService } from "./tool-service.ts";
 
-/** As many as the turns of a sandboxed session: each is two lines of its log. */
+/** Equals the most turns of a sandboxed session. Each run adds two lines to its log. */
 const mostRuns = 10_000;
 
 const emptyContent: ToolContent = { content: [] };
@@ -49,7 +49,7 @@ export class ToolRelay implements AsyncDisposable {
     this.#asked = new AskedCalls(session);
   }
 
-  /** Writes the lists of tools into the session's log. The relay closes the services. */
+  /** Writes the lists of tools into the session's log. The relay owns the services: disposing it closes them. */
   static async open(session: Session, services: readonly ToolService[]): Promise<ToolRelay> {
     const seen = services.map(({ server, list, about }) => ({
       type: "tool_server" as const,
@@ -67,30 +67,30 @@ export class ToolRelay implements AsyncDisposable {
     return this.#services.map(({ server }) => server.name);
   }
 
-  /** Fires when a service failed and does not answer us either, or when the log could not be written: the rollout measures nothing. */
+  /** Fires when a failed service does not answer our ping either, or when the log cannot be written. The rollout then measures nothing. */
   get failed(): AbortSignal {
     return this.#failed.signal;
   }
 
-  /** Why; null while all is well. */
+  /** Why `failed` fired; null if it did not. */
   get failure(): AlidadeError | null {
     return this.#failed.signal.aborted ? asAlidadeError(this.#failed.signal.reason, "tool_service_failed") : null;
   }
 
-  /** The answer to a message of the harness; null for one that has none. `signal`: fires when the client leaves. */
+  /** Returns the answer to a message of the harness; null if it needs none. */
   async answer(serverName: string, text: string): Promise<string | null> {
     const service = this.#services.find(({ server }) => server.name === serverName);
     const message = readMessage(text);
-    if (!service || message === null) return errorText("null", errorObject(rpcErrors.request, "the body is no message of JSON-RPC"));
+    if (!service || message === null) return errorText("null", errorObject(rpcErrors.request, "the body is not a JSON-RPC message"));
     const { id, method } = message;
     if (id === undefined || method === undefined) return null;
     const refuse = (code: number, why: string) => errorText(id, errorObject(code, why));
     if (method === "initialize") return resultText(id, greetingOf(service, message));
     if (method === "ping") return resultText(id, "{}");
     if (method === "tools/list") return resultText(id, `{"tools":${service.list.text}}`);
-    if (method !== "tools/call") return refuse(rpcErrors.method, `there is no ${method.slice(0, 100)} here, but tools`);
+    if (method !== "tools/call") return refuse(rpcErrors.method, `${method.slice(0, 100)} is not supported: this server offers tools only`);
     const call = toCall(message);
-    if (call === null) return refuse(rpcErrors.params, "a call has the `name` of a tool, and `arguments` that are an object");
+    if (call === null) return refuse(rpcErrors.params, "a tool call needs `name`, and `arguments` must be an object");
     if (!service.list.names.includes(call.tool)) return refuse(rpcErrors.params, `Unknown tool: ${call.tool.slice(0, 200)}`);
     const run = this.#run(service, call);
     this.#running.add(run);
@@ -102,13 +102,13 @@ export class ToolRelay implements AsyncDisposable {
     }
   }
 
-  /** Breaks off what runs, and waits until that is in the log. */
+  /** Breaks off running calls, and waits until the log says so. */
   async stop(): Promise<void> {
     this.#ending.abort();
     await Promise.allSettled(this.#running);
   }
 
-  /** Takes `stop` back, for a harness that is started again. */
+  /** Undoes `stop`, for a harness that is started again. */
   goOn(): void {
     this.#ending = new AbortController();
   }
@@ -166,7 +166,10 @@ export class ToolRelay implements AsyncDisposable {
     }
   }
 
-  /** A service that does not answer us either is down, whatever the agent sent it. In its own sandbox the agent can end it. */
+  /**
+   * Pings a service after a fault. Without an answer it is down, whatever the agent sent. A server in the sandbox is not
+   * checked: the agent itself can end it.
+   */
   async #lookAt(service: ToolService, fault: ToolFault, signal: AbortSignal): Promise<void> {
     if (service.server.service === ownPlace) return;
     const isAlive = await service.isAlive(signal).catch(() => true);
@@ -175,7 +178,10 @@ export class ToolRelay implements AsyncDisposable {
     this.#failed.abort(new AlidadeError("tool_service_failed", message, { cause: fault }));
   }
 
-  /** What cannot be written down is not done; where it is done already the rollout has lost what it did. */
+  /**
+   * Answers a call that the log cannot record: it is not sent, or what it did is lost. If the infrastructure failed, so
+   * does the rollout.
+   */
   #notRecorded(error: unknown): { error: string } {
     const failure = asAlidadeError(error, "store_error");
     if (failure.owner === "infrastructure") this.#failed.abort(failure);
@@ -194,12 +200,12 @@ export class ToolRelay implements AsyncDisposable {
 
 type RunAnswer = ({ result: string } | { error: string }) & { content: ToolContent; failure?: ToolFailure };
 
-/** `args`: the text of an object; undefined where there are none. */
+/** `args`: an object as JSON text; undefined if the call has none. */
 type ToolCallOf = { tool: string; args: string | undefined };
 
 const CallParams = z.looseObject({ name: z.string().min(1), arguments: z.record(z.string(), z.unknown()).nullish() });
 
-/** null: it is no call. What else it has, such as a token for progress, is of no use to the service. */
+/** null: the message is not a valid call. Other fields, such as a progress token, are dropped: the service does not need them. */
 function toCall({ params }: RpcMessage): ToolCallOf | null {
   const parsed = CallParams.safeParse(tryJson(params ?? ""));
   if (!parsed.success || params === undefined) return null;

@@ -1,4 +1,4 @@
-/** A server of tools as its client has it: the handshake, its list, calls and the ping that says whether it lives. */
+/** The client of one tool server: handshake, list of tools, calls, and a ping that tells whether the server lives. */
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -11,12 +11,12 @@ import type { ServiceLink } from "./service-link.ts";
 import { ToolFault, tooLarge } from "./tool-fault.ts";
 import { readTools, type ServedTools, toList } from "./tool-list.ts";
 
-/** A service that lives answers a ping at once; on a loaded machine it takes seconds. */
+/** A living service answers a ping at once, or within seconds on a loaded machine. */
 const pingMs = 10_000;
-/** Between two looks whether a service that starts takes connections. */
+/** The pause between two attempts to connect to a service that is starting. */
 const retryMs = 100;
 
-/** Opens a way to the service. Throws while nothing listens there. */
+/** Opens a link to the service. Throws while nothing listens there. */
 export type OpenLink = (signal: AbortSignal) => Promise<ServiceLink>;
 
 const About = z.looseObject({
@@ -26,9 +26,9 @@ const About = z.looseObject({
 
 export class ToolService implements AsyncDisposable {
   readonly server: ToolServer;
-  /** The same for the whole rollout. */
+  /** Asked for once, so it stays the same for the whole rollout. */
   readonly list: ServedTools;
-  /** `serverInfo` and `instructions` of its first answer, as they are written. */
+  /** `info` and `instructions`: JSON text of `serverInfo` and `instructions` in its first answer. */
   readonly about: { info: string | undefined; instructions: string | undefined; version: string | null };
   readonly #asking: Asking;
 
@@ -40,8 +40,8 @@ export class ToolService implements AsyncDisposable {
   }
 
   /**
-   * Asks a service for its tools, once. Waits until it takes connections. Throws `tool_service_failed` for one that is no
-   * server of tools, and `task_invalid` for a list that harnesses cannot have.
+   * Waits until the service takes connections, then asks once for its tools. Throws `tool_service_failed` if it is not a
+   * tool server, and `task_invalid` if harnesses cannot use its list.
    */
   static async open(server: ToolServer, openLink: OpenLink, signal: AbortSignal): Promise<ToolService> {
     let asking: Asking | null = null;
@@ -59,7 +59,7 @@ export class ToolService implements AsyncDisposable {
     }
   }
 
-  /** Calls a tool once. `args`: the text of an object. Throws a ToolFault where there is no answer. */
+  /** Calls a tool once. `args`: an object as JSON text. Throws a ToolFault if no answer comes. */
   async call(tool: string, args: string | undefined, signal: AbortSignal): Promise<ServiceAnswer> {
     const { timeout_seconds } = this.server;
     using limit = new Deadline(timeout_seconds * 1000);
@@ -73,7 +73,7 @@ export class ToolService implements AsyncDisposable {
     }
   }
 
-  /** Whether it answers now. An error of the protocol is an answer too. */
+  /** Tells whether it answers a ping now. A JSON-RPC error is an answer too. */
   async isAlive(signal: AbortSignal): Promise<boolean> {
     using limit = new Deadline(pingMs);
     try {
@@ -117,7 +117,7 @@ class Asking {
     return error === undefined ? { result: answer, value } : { error: answer };
   };
 
-  /** A courtesy: the service need not go on. */
+  /** Tells the service that it may stop. Nothing depends on this message. */
   #cancel(id: number): void {
     this.link.tell(noticeText("notifications/cancelled", `{"requestId":${id}}`), AbortSignal.timeout(pingMs)).catch(() => undefined);
   }
@@ -125,7 +125,7 @@ class Asking {
 
 type Greeted = { asking: Asking; about: ToolService["about"] };
 
-/** Until a service takes connections and answers the first question, which has no effect. */
+/** Repeats the handshake until the service answers it. Repeating is safe: a handshake has no effect. */
 async function greetPatiently(server: ToolServer, openLink: OpenLink, signal: AbortSignal): Promise<Greeted> {
   for (let last: unknown = null; ; ) {
     let asking: Asking | null = null;
@@ -134,7 +134,7 @@ async function greetPatiently(server: ToolServer, openLink: OpenLink, signal: Ab
       return { asking, about: await greet(asking, signal) };
     } catch (error) {
       await asking?.link[Symbol.asyncDispose]();
-      // What came before says more than that the time is over.
+      // The last failed attempt explains more than the timeout does.
       if (signal.aborted) throw last ?? error;
       if (!isStarting(error)) throw error;
       last = error;
@@ -143,7 +143,7 @@ async function greetPatiently(server: ToolServer, openLink: OpenLink, signal: Ab
   }
 }
 
-/** Nothing listens there yet, or what listens is not ready. */
+/** Tells whether nothing listens yet, or the listener is not ready. */
 function isStarting(error: unknown): boolean {
   return error instanceof ToolFault ? error.failure === "died" : error instanceof AlidadeError && error.code === "sandbox_error";
 }
@@ -151,12 +151,12 @@ function isStarting(error: unknown): boolean {
 async function greet(asking: Asking, signal: AbortSignal): Promise<ToolService["about"]> {
   const params = JSON.stringify({ protocolVersion: latestVersion, capabilities: {}, clientInfo: { name: "alidade", version: "1" } });
   const answer = await asking.ask("initialize", params, signal);
-  if ("error" in answer) throw new Error(`it refuses to begin: ${answer.error.slice(0, 500)}`);
+  if ("error" in answer) throw new Error(`it refuses the handshake: ${answer.error.slice(0, 500)}`);
   const about = About.safeParse(answer.value);
   if (!about.success) throw new Error("its first answer has no protocolVersion");
   const { protocolVersion, serverInfo } = about.data;
   if (!protocolVersions.some((version) => version === protocolVersion))
-    throw new Error(`it speaks version ${protocolVersion.slice(0, 100)} of the protocol, and none of ${protocolVersions.join(", ")}`);
+    throw new Error(`it speaks protocol version ${protocolVersion.slice(0, 100)}: use one of ${protocolVersions.join(", ")}`);
   asking.link.speaks(protocolVersion);
   await asking.link.tell(noticeText("notifications/initialized"), signal);
   const members = jsonMembers(answer.result);

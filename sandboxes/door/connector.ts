@@ -1,14 +1,14 @@
-/** The way in: connections that the host makes to ports inside a container's network namespace. The reverse of a door. */
+/** Connects from the host to ports inside a container's network namespace: the reverse of a door. */
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import type { DoorConnection } from "./door-kind.ts";
 
 /** Makes connections to 127.0.0.1 of one namespace. Disposing it ends all of them. */
 export interface Connector extends AsyncDisposable {
-  /** Rejects where nothing listens at the port. */
+  /** Rejects if nothing listens at the port. */
   connect(port: number, signal: AbortSignal): Promise<DoorConnection>;
 }
 
-/** How long a connection on loopback may take. A loaded machine takes seconds; longer means that nothing accepts it. */
+/** Longest time to connect on loopback. A loaded machine takes seconds; after this, nothing accepts the connection. */
 export const connectMs = 20_000;
 
 export function noService(name: string): AlidadeError {

@@ -1,4 +1,7 @@
-/** Connections into a container of any engine: the forwarder inside makes them, and carries them over one attached process. */
+/**
+ * Connects into a container of any engine. The forwarder inside makes the connections, and carries all of them over one
+ * attached process.
+ */
 import { once } from "node:events";
 import { AlidadeError } from "../../base/errors.ts";
 import { untilAborted } from "../../base/host/until-aborted.ts";
@@ -21,7 +24,7 @@ export class ForwarderConnector implements Connector {
     this.#running ??= this.#start();
     const { multiplexer } = await untilAborted(this.#running, signal);
     const stream = multiplexer.open(port);
-    if (stream === null) throw new Error(`there are ${maxStreams} connections already`);
+    if (stream === null) throw new Error(`there are ${maxStreams} connections already: close one`);
     try {
       await once(stream, "connect", { signal: AbortSignal.any([signal, AbortSignal.timeout(connectMs)]) });
       return stream;
@@ -31,7 +34,7 @@ export class ForwarderConnector implements Connector {
     }
   }
 
-  /** One that has ended, or could not be started, is started again by the next connection. */
+  /** Starts the forwarder. If it ends or cannot start, the next connection starts it again. */
   async #start(): Promise<RunningForwarder> {
     const forget = (): void => {
       this.#running = null;
@@ -49,7 +52,7 @@ export class ForwarderConnector implements Connector {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort();
     const running = await this.#running?.catch(() => null);
-    running?.stream.end(); // end of input: the forwarder leaves
+    running?.stream.end(); // the forwarder exits at the end of its input
     running?.stream.destroy();
     await running?.ended;
   }

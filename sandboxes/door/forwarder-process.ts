@@ -1,4 +1,4 @@
-/** The forwarder inside a sandbox, attached: many connections over the standard input and output of one process. */
+/** Starts the forwarder inside a sandbox, and carries many connections over its standard input and output. */
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../../base/errors.ts";
@@ -25,7 +25,7 @@ const program = [`${doorInside}/node`, "--disable-warning=ExperimentalWarning", 
 /** An image may set these; the forwarder is ours. */
 const env = { NODE_OPTIONS: "", LD_PRELOAD: "", LD_LIBRARY_PATH: "", HOME: "/" };
 
-/** Resolves when it is ready. `task`: what `forwarder.ts` reads as its arguments. Rejects with what it complained of. */
+/** Resolves when it is ready. `task`: the arguments of `forwarder.ts`. Rejects with its error output. */
 export async function startForwarder(
   start: StartForwarder,
   task: string[],

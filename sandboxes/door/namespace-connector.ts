@@ -1,7 +1,6 @@
 /**
- * Connections into the network namespace of a container on this Linux machine, made by root. A process of ours stays in
- * that namespace, connects there and hands the sockets over. It is in no other namespace of the container, so nothing
- * inside sees it.
+ * Connects into the network namespace of a container on this Linux machine; needs root. Our own process in that namespace
+ * connects there and hands the sockets over. It joins no other namespace of the container, so nothing inside sees it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
@@ -10,7 +9,7 @@ import { untilAborted } from "../../base/host/until-aborted.ts";
 import { type Connector, connectMs } from "./connector.ts";
 import { maxStreams } from "./multiplexer.ts";
 
-/** A socket is not read here: its first bytes belong to whom it is handed to. */
+/** Does not read the socket: its first bytes belong to the process that receives it. */
 const connectAndHandOver = `const net = require("net");
 process.on("message", ({ id, port }) => {
   const socket = net.connect({ host: "127.0.0.1", port, noDelay: true, allowHalfOpen: true });
@@ -32,7 +31,7 @@ export class NamespaceConnector implements Connector {
   #nextId = 1;
   #closed = false;
 
-  /** `findPid`: a process of the container as this machine knows it, looked for each time that ours is started. */
+  /** `findPid`: returns a pid of the container on this machine. Called each time our own process starts. */
   constructor(findPid: () => Promise<number | null>) {
     this.#findPid = findPid;
   }
@@ -49,12 +48,12 @@ export class NamespaceConnector implements Connector {
       (child) => child.send({ id, port }, (error) => error && this.#take(id)?.reject(error)),
       (error) => this.#take(id)?.reject(error),
     );
-    // One that comes after all has no reader.
+    // Destroys a socket that arrives after the abort: it has no reader.
     promise.then((socket) => signal.aborted && socket.destroy()).catch(() => undefined);
     return untilAborted(promise, signal);
   }
 
-  /** Keeps this process alive only while it owes an answer. */
+  /** Starts our process in the namespace. It keeps Alidade's process alive only while an answer is due. */
   async #start(): Promise<ChildProcess> {
     const pid = await this.#findPid();
     if (pid === null) throw new AlidadeError("sandbox_died", "The container of the sandbox's services is gone.");
@@ -81,7 +80,7 @@ export class NamespaceConnector implements Connector {
     socket.allowHalfOpen = true;
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
-    socket.on("error", () => {}); // a connection that is reset is the reader's business
+    socket.on("error", () => {}); // the reader handles a reset
     waiting.resolve(socket);
   }
 

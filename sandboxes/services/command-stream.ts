@@ -1,11 +1,11 @@
-/** A command in a container whose standard input and output are a stream. */
+/** Runs a command in a container. Its standard input and output are one stream. */
 import { Duplex, Readable } from "node:stream";
 import type Docker from "dockerode";
 import { demultiplex } from "../docker/attached-stream.ts";
 import { engineWork } from "../docker/client.ts";
 import { attach, type Command } from "../docker/exec.ts";
 
-/** `as`: left out, the container's own user, folder and variables. The command ends with its input or with the container. */
+/** `as`: user, folder and variables; by default those of the container. The command ends when its input or the container ends. */
 export async function commandStream(
   docker: Docker,
   id: string,
@@ -18,7 +18,7 @@ export async function commandStream(
   return Duplex.from({ readable: Readable.from(wordsOf(stream)), writable: stream });
 }
 
-/** What it writes as errors is its log. */
+/** Reads standard output only. A server writes its log to standard error. */
 async function* wordsOf(stream: Duplex): AsyncGenerator<Buffer, void, undefined> {
   for await (const chunk of demultiplex(stream)) if (chunk.stream === "stdout") yield chunk.bytes;
 }

@@ -1,4 +1,4 @@
-/** Files of /etc with the names of services, which lead to the loopback of the network namespace that they are in. */
+/** Copies files of /etc and adds the names of services. The names lead to loopback of their network namespace. */
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { cached } from "../../base/host/cache-folder.ts";
@@ -9,7 +9,7 @@ export function namesOf(services: Services = {}): string[] {
   return Object.entries(services).flatMap(([name, { aliases }]) => [name, ...aliases]);
 }
 
-/** `etc`: the folder that is kept of the image. Without names the very same. */
+/** `etc`: our copy of the image's /etc. Returned itself if `names` is empty. */
 export async function etcWithNames(etc: string, names: readonly string[]): Promise<string> {
   if (names.length === 0) return etc;
   return cached(`images/${basename(etc)}-${hashOf(names).slice(0, 16)}`, async (folder) => {
@@ -19,7 +19,7 @@ export async function etcWithNames(etc: string, names: readonly string[]): Promi
   });
 }
 
-/** The names that a sandbox knows: `main` for itself, and those of the services that it reaches. */
+/** Returns the names that a sandbox knows: `main` for itself, and each service that it can reach. */
 export function namesInSandbox(services: Services = {}): string[] {
   const names = namesOf(reachableServices(services));
   return names.length === 0 ? [] : ["main", ...names];

@@ -1,6 +1,6 @@
 /**
- * The network namespace that services apart share: that of a container of its own, which has no device and nothing but
- * loopback. Services come and may end; the namespace stays as long as this container, which only waits.
+ * Opens the network namespace that services apart share. A container holds it that only waits, so the namespace outlives
+ * each service. It has no network device but loopback.
  */
 import type Docker from "dockerode";
 import type { Services } from "../../base/schema/environment/services.ts";
@@ -15,10 +15,10 @@ import { etcWithNames, namesOf } from "./etc-with-names.ts";
 import type { ServiceNetwork, ServicePlace } from "./service-container.ts";
 import { namespaceMegabytes } from "./takes-with-services.ts";
 
-/** What it is made from: an image that the engine has, with the libraries that Node wants, and that image's files of /etc. */
+/** `image`: one that the engine has, with the libraries that Node needs. `etc`: that image's files of /etc. */
 export type NamespaceSource = { image: string; arch: string; etc: string };
 
-/** `services`: those that are to share it. */
+/** `services`: those that share the namespace. */
 export async function openNamespace(
   { docker, sandbox, labels, seccomp }: ServicePlace,
   services: Services,
@@ -29,7 +29,7 @@ export async function openNamespace(
   const mounts = await mountsAt(docker, image, { folders, files: { folder: etc, names: {} } }, signal);
   const name = namespaceName(sandbox);
   await using scope = new AsyncDisposableStack();
-  // By name, for the engine may have made it although its answer never came.
+  // Remove it by name: the engine may have made it even if its answer never came.
   scope.defer(async () => void (await removeContainer(docker.getContainer(name))));
   const container = await makeContainer(docker, request(name, image, { labels, seccomp, mounts }), signal);
   await engineWork(docker).run(signal, () => container.start());
@@ -38,7 +38,7 @@ export async function openNamespace(
   return { ...own, [Symbol.asyncDispose]: () => release.disposeAsync() };
 }
 
-/** Shorter than that of any service, for what is in it is removed before it, and no name of a service has a dot first. */
+/** Shorter than the name of any service, because containers in the namespace are removed before it. No service name begins with a dot. */
 export function namespaceName(sandbox: string): string {
   return `${sandbox}.`;
 }
@@ -60,7 +60,7 @@ function request(
     Labels: labels,
     HostConfig: {
       ...boundedHost({ memory_mb: namespaceMegabytes, cpus: 1, pids: 32 }, seccomp),
-      NetworkMode: "none", // Podman does not know NetworkDisabled
+      NetworkMode: "none", // Podman does not support `NetworkDisabled`
       ReadonlyRootfs: true,
       LogConfig: { Type: "none", Config: {} },
       Mounts: mounts,

@@ -1,4 +1,7 @@
-/** One service of a task: a container of its own in one of the sandbox's network namespaces, bounded as the sandbox is. */
+/**
+ * Starts one service of a task. It has its own container in one of the sandbox's network namespaces, with the sandbox's
+ * kinds of limits.
+ */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Duplex, Readable } from "node:stream";
@@ -19,7 +22,7 @@ import { imageAt } from "../images/image-at.ts";
 import { type ImageFacts, imageFacts, ownPasswd } from "../images/image-facts.ts";
 import type { ExecResult, SandboxFacts, ServiceFacts } from "../sandbox.ts";
 
-/** A network namespace that services are in: that of a container, and a folder of this machine with its /etc/hosts. */
+/** `container`: the one whose network namespace the services use. `etc`: folder of this machine with their /etc/hosts. */
 export type ServiceNetwork = { container: string; etc: string };
 
 /** What the services of one sandbox share. */
@@ -50,13 +53,13 @@ export type ServiceContainer = {
 /** All services of a sandbox. Disposing them removes their containers. */
 export type RunningServices = AsyncDisposable & {
   facts: ServiceFacts[];
-  /** The container whose network namespace a service is in; null: there is no such service. */
+  /** Returns the container whose network namespace a service uses; null: no such service. */
   networkOf(name: string): string | null;
-  /** Whether they are as new ones would be: each lives that is to live, and its image still has that name. Never rejects. */
+  /** Tells whether they equal new ones: each that should live does, and its image's name still means the same image. Never rejects. */
   areAsNew(): Promise<boolean>;
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Runs a command in one of them. */
+  /** Runs a command in the service `name`. */
   start(name: string, argv: string[], signal: AbortSignal): Promise<Duplex>;
 };
 

@@ -1,9 +1,9 @@
 /**
  * The services of a task, started beside its sandbox in the order that they ask for.
  *
- * Each is in one of two network namespaces without a device: the sandbox's own, or one that services apart share. Their
- * names lead to its loopback, and there is no way from it to the host, to another rollout, or to any name server. So a
- * port is taken once in a namespace, and what a service opens to itself alone is open to all that are in it.
+ * A service uses the sandbox's network namespace, or the one that services apart share. Neither has a network device. The
+ * names of services lead to loopback there, and nothing leads to the host, another rollout or a name server. So two
+ * services of a namespace cannot use the same port, and all in it reach what a service opens on loopback.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";

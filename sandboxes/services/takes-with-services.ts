@@ -3,7 +3,7 @@ import type { Services } from "../../base/schema/environment/services.ts";
 import type { Limits } from "../../base/schema/task.ts";
 import type { Room } from "../sandbox.ts";
 
-/** Memory of the container that holds the namespace of services apart: the forwarder of a way in, which is Node, takes half of it. */
+/** Memory of the container that holds the namespace of services apart. The forwarder runs there in Node, and takes half of it. */
 export const namespaceMegabytes = 128;
 
 export function takesWithServices({ memory_mb, disk_mb }: Limits, services: Services = {}): Room & { memory_mb: number } {
