@@ -54,6 +54,7 @@ export const errorCodes = {
   rollout_set_aside: "infrastructure",
   store_full: "infrastructure",
   store_error: "infrastructure",
+  replay_diverged: "infrastructure",
   cancelled: "infrastructure",
   internal: "infrastructure",
 } as const;
@@ -141,6 +142,8 @@ const defaultStatus: Partial<Record<ErrorCode, number>> = {
   drain_timeout: 409,
   store_full: 503,
   store_error: 503,
+  // Asked again it would diverge again.
+  replay_diverged: 400,
 };
 
 /**

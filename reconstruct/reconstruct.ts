@@ -15,6 +15,7 @@ import { type Conversations, layOut } from "./log/conversations.ts";
 import { findEvidence, outcomeOf } from "./log/outcome.ts";
 import { isOfOtherPolicy, knownBeforeHold, policyAtStart, weightSpansOf } from "./log/policy-of.ts";
 import { readLog, type SessionHistory } from "./log/read-log.ts";
+import { replayReport } from "./log/replay-report.ts";
 import { whyUncounted } from "./log/uncounted.ts";
 import { omittedOf } from "./omitted.ts";
 import type { TrainedSession } from "./trained/rules.ts";
@@ -135,7 +136,7 @@ function labelsGiven(calls: CallHistory[]): Record<string, string> {
 
 type TrajectoryHead = Omit<Trajectory, "calls" | "tool_runs" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
 
-function toHead({ opened, calls, rewarded, sealed_reason }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
+function toHead({ opened, calls, rewarded, sealed_reason, ...replayed }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
   const { spec, session_id } = opened;
   const attempt = facts.attempt ?? spec.attempt;
   const in_loss = facts.in_loss ?? true;
@@ -155,6 +156,8 @@ function toHead({ opened, calls, rewarded, sealed_reason }: SessionHistory, fact
     group: { id: spec.group_id, size: null, sample_index: spec.sample_index, ...given(facts.group) },
     harness: { name: spec.harness, version: null, config_hash: null, ...given(facts.harness) },
     labels: { ...labelsGiven(calls), ...spec.labels },
+    forked_from: spec.forked_from,
+    replay: replayReport(replayed),
     stop_reason: facts.stop_reason === undefined ? sealed_reason : facts.stop_reason,
     in_loss,
     in_baseline: facts.in_baseline ?? in_loss,

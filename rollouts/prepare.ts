@@ -125,8 +125,11 @@ async function prepareWithin(
     dialects: harness.dialects && [...harness.dialects],
     budgets: { ...plan.session.budgets, ...budgetsOf(task) },
     relay: "buffered",
+    context_window: plan.replay ? plan.replay.context_window : contextOf(setup),
+    forked_from: plan.replay?.forked_from ?? null,
   };
   const { session } = await setup.proxy.openSession(spec, "caller");
+  session.replay = plan.replay?.open() ?? null;
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));
   const door = scope.use(await sandbox.openDoor((socket) => setup.proxy.attach(session, socket)));
   const openIts = () => openNetwork(sandbox, "agent", task.environment.network, rules);
@@ -142,11 +145,11 @@ async function prepareWithin(
       instruction,
       baseUrl: door.url,
       apiKey: dummyKey,
-      model: session.spec.model ?? setup.proxy.facts.models[0] ?? "model",
+      model: plan.replay?.model ?? session.spec.model ?? setup.proxy.facts.models[0] ?? "model",
       home: sandbox.path(home),
       workdir: sandbox.path(task.environment.workdir),
       pack: sandbox.path(packInside(harness)),
-      contextWindow: setup.proxy.facts.max_model_len,
+      contextWindow: session.spec.context_window,
       ...(tools && { tools: tools.servers.map((name) => ({ name, url: `${door.url}/mcp/${name}` })) }),
     });
     const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));
@@ -199,6 +202,10 @@ export async function packOf({ backend, onProgress }: RunSetup, harness: Harness
   const options = { signal, progress: (text: string) => onProgress({ type: "note", text }), platform };
   if (harness.own) return ensureOwnPack(harness.own, options);
   return Object.keys(harness.packages).length === 0 ? null : ensurePack(harness, options);
+}
+
+function contextOf({ proxy }: RunSetup): number | null {
+  return proxy.facts.max_model_len;
 }
 
 function packInside(harness: Harness): string {

@@ -1,8 +1,9 @@
 /** One rollout to be made, with all that is its own: what it shares with others on this machine is the set-up's. */
 
-import type { SessionOptions } from "../base/schema/session-spec.ts";
+import type { ForkedFrom, SessionOptions } from "../base/schema/session-spec.ts";
 import type { Task } from "../base/schema/task.ts";
 import type { Harness } from "../harnesses/index.ts";
+import type { Replay } from "../proxy/index.ts";
 
 export type RolloutPlan = {
   /** The set that it is of; that of a run is the run, where left out. */
@@ -20,4 +21,15 @@ export type RolloutPlan = {
   harness: Harness;
   /** What is chosen of its session; what is left out is its default. */
   session: Partial<SessionOptions>;
+  /** Its first turns are answered from the record of another rollout. */
+  replay?: ReplayPlan;
+};
+
+export type ReplayPlan = {
+  forked_from: ForkedFrom;
+  /** The harness is told of this model and context, as when it was recorded. */
+  model: string;
+  context_window: number | null;
+  /** Made anew for each attempt. */
+  open(): Replay;
 };

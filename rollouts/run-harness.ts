@@ -40,6 +40,11 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const late = new AbortController();
   // A weight update is not the agent's time: the clock stops while this session waits for one.
   using _clock = pausableClock(prepared.session, started, limits.agent_seconds, () => late.abort());
+  const { replay } = prepared.session;
+  // Behind the end of a replay that samples nothing, and where it left its record, the harness has nothing to do.
+  void replay?.stopped.then(() => late.abort());
+  // While the replay stands still at a record the clock does not go on: it gets the agent's time for itself.
+  using _limit = replay && within(limits.agent_seconds, () => prepared.session.isReplaying && late.abort());
   let result: ExecResult;
   try {
     result = await sandbox.exec(launch.argv, {
@@ -87,6 +92,21 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, slow_engine, ...meaning };
 }
 
+function within(seconds: number, onOver: () => void): Disposable {
+  const timer = setTimeout(onOver, seconds * 1000);
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
+}
+
+/** How a replay ended that nothing follows; null where it is to be sampled on, and has arrived. */
+function replayEnd({ session }: PreparedRollout, result: ExecResult): AlidadeError | "arrived" | null {
+  const { replay } = session;
+  if (replay === null) return null;
+  if (replay.how === "diverged") return new AlidadeError("replay_diverged", session.state.replayEnded?.difference ?? "it left its record");
+  if (replay.how === "arrived") return replay.stops ? "arrived" : null;
+  const how = result.timed_out ? "in the agent's time" : `before the harness ended with exit code ${result.exit_code}`;
+  return new AlidadeError("replay_diverged", `the replay did not come to its last recorded turn ${how}`);
+}
+
 /** Above this share of its time a rollout that the clock cut was waiting for the engine, not for its own commands. */
 const mostlyEngine = 0.5;
 
@@ -118,6 +138,9 @@ function meaningOf(
   const { lastError, stopReason } = session.state;
   const noTools = prepared.tools?.failure;
   if (noTools) return { stop_reason: noTools.code, infrastructure: toErrorRecord(noTools), failure: null };
+  const replayed = replayEnd(prepared, result);
+  if (replayed === "arrived") return { stop_reason: "replayed", infrastructure: null, failure: null };
+  if (replayed !== null) return stopped("replay_diverged", replayed.message);
   if (stopReason !== null) return { stop_reason: stopReason, infrastructure: null, failure: null };
   if (failed?.isInfrastructure) return { stop_reason: failed.record.code, infrastructure: failed.record, failure: null };
   // A host that it was refused may be why, and it says so seldom.

@@ -2,6 +2,8 @@
 import { z } from "zod";
 import { NetworkUse } from "./network.ts";
 import { ErrorRecord, Time } from "./session-log.ts";
+import { ForkedFrom } from "./session-spec.ts";
+import { ReplayReport } from "./trajectory.ts";
 import { recordVersions } from "./versions/record-versions.ts";
 import { versioned } from "./versions/versioned.ts";
 
@@ -106,6 +108,8 @@ const RolloutFields = z.strictObject({
   network: NetworkUse.nullable()
     .default(null)
     .describe("what went out of its sandboxes and what was refused; null where the task has no network"),
+  forked_from: ForkedFrom.nullable().default(null).describe("the turn of another rollout that it went on from"),
+  replay: ReplayReport.nullable().default(null).describe("how its replayed part went; null where nothing was replayed"),
   times: z.record(z.string(), Time),
   /** Tail of what the harness printed, bounded. */
   output_tail: z.string().nullable(),

@@ -5,6 +5,8 @@
  *
  * opened, (tool_server)*, (call_begun, (tried)+, call_finished, (decoded)?, answered, (replayed)*)*,
  * (tool_begun, tool_finished)*, sealed, rewarded*
+ *
+ * A session that begins with a replay has `compared` beside each replayed call, and `replay_ended` behind the last one.
  */
 import { z } from "zod";
 import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
@@ -203,6 +205,8 @@ export const ContinuityRecord = z.discriminatedUnion("mode", [
     closed_for_it: z.boolean().default(false),
   }),
   z.strictObject({ mode: z.literal("rendered"), cause: RenderCause }),
+  /** The very ids of another rollout's prompt, of which this call is a sample beside that rollout's own. */
+  z.strictObject({ mode: z.literal("recorded"), from_session_id: z.string(), from_call_id: z.string(), kept: z.number().int() }),
 ]);
 export type ContinuityRecord = z.infer<typeof ContinuityRecord>;
 
@@ -280,6 +284,41 @@ export const Replayed = z.strictObject({
   call_id: z.string(),
   delivery: z.enum(["complete", "cut"]),
 });
+
+/**
+ * What a replayed request has other than the recorded one. equal: nothing. values: digits, durations, ids, dates, paths below
+ * temporary folders. words: other text. structure: another tool call, or another number of results or messages.
+ */
+export const ReplayClass = z.enum(["equal", "values", "words", "structure"]);
+export type ReplayClass = z.infer<typeof ReplayClass>;
+
+/** A request that came at a recorded place, held against the record. */
+export const Compared = z.strictObject({
+  type: z.literal("compared"),
+  time: Time,
+  /** The recorded call at this place. null: the record has no such request. */
+  call_id: z.string().nullable(),
+  class: ReplayClass,
+  /** The first difference of this class; null where there is none. */
+  difference: z.string().nullable(),
+});
+export type Compared = z.infer<typeof Compared>;
+
+/** The replayed part of a session is over: what follows is sampled, or nothing follows. */
+export const ReplayEnded = z.strictObject({
+  type: z.literal("replay_ended"),
+  time: Time,
+  /** arrived: all answers were given. diverged: the harness asked what the record does not have. */
+  how: z.enum(["arrived", "diverged"]),
+  /** The calls that were answered from the record. */
+  turns: z.number().int().nonnegative(),
+  /** Which turn it left the record at, and by what; null where it arrived. */
+  difference: z.string().nullable(),
+  /** Milliseconds from the first request to here, in the record and in the replay: the session's clock goes by the record. */
+  recorded_ms: z.number().nonnegative(),
+  played_ms: z.number().nonnegative(),
+});
+export type ReplayEnded = z.infer<typeof ReplayEnded>;
 
 /** Facts that identify a request's body without its content. */
 const BodySeen = z.strictObject({
@@ -396,6 +435,8 @@ export const LogEntry = z.discriminatedUnion("type", [
   Decoded,
   Answered,
   Replayed,
+  Compared,
+  ReplayEnded,
   Refused,
   ConversationOpened,
   Deleted,

@@ -118,6 +118,16 @@ export function isPinned({ policy_mode, pinned_policy }: Pick<SessionOptions, "p
   return policy_mode === "pin" || pinned_policy !== null;
 }
 
+/** Where a rollout begins that goes on from a turn of another one. */
+export const ForkedFrom = z.strictObject({
+  rollout_id: z.string().nullable(),
+  session_id: z.string(),
+  turn: z.number().int().nonnegative().describe("the last turn that is answered from the record, as `alidade show` numbers them; 0: none"),
+  edited: z.boolean().default(false).describe("the answer of that turn was given by hand, in the place of the sampled one"),
+  rendered: z.boolean().default(false).describe("the engine renders the prompt anew: it need not be the recorded one, token for token"),
+});
+export type ForkedFrom = z.infer<typeof ForkedFrom>;
+
 /** What a session is; given when it is opened and never changed: its place among others, what its client is, and the options. */
 export const SessionSpec = z.strictObject({
   task_id: z.string().nullable().default(null).describe("the task that its rollout works on"),
@@ -156,6 +166,8 @@ export const SessionSpec = z.strictObject({
     .enum(["buffered", "live"])
     .default("buffered")
     .describe("buffered: an answer is given when it is whole and recorded; live: as it is sampled"),
+  context_window: z.number().int().positive().nullable().default(null).describe("tokens of context that the harness was told of; null: none"),
+  forked_from: ForkedFrom.nullable().default(null).describe("the turn of another rollout that it goes on from; null: it begins anew"),
   ...SessionOptions.shape,
 });
 export type SessionSpec = z.infer<typeof SessionSpec>;

@@ -24,7 +24,7 @@ import {
   WeightSpan,
   Withheld,
 } from "./session-log.ts";
-import { Purpose, RequestClass, TrainClasses } from "./session-spec.ts";
+import { ForkedFrom, Purpose, RequestClass, TrainClasses } from "./session-spec.ts";
 import { recordVersions } from "./versions/record-versions.ts";
 import { versioned } from "./versions/versioned.ts";
 
@@ -207,6 +207,15 @@ export const Fidelity = z.strictObject({
 });
 export type Fidelity = z.infer<typeof Fidelity>;
 
+/** How a replayed part went. */
+export const ReplayReport = z.strictObject({
+  how: z.enum(["arrived", "diverged"]).nullable().describe("null: the session ended before its replay did"),
+  turns: z.number().int().describe("calls that were answered from the record"),
+  classes: z.record(z.string(), z.number().int()).describe("class -> requests that were held against the record"),
+  difference: z.string().nullable().describe("the first difference of the worst class; null: every request was equal"),
+});
+export type ReplayReport = z.infer<typeof ReplayReport>;
+
 /** Which attempt at which rollout a trajectory is: what stands at its head, and can be known without the rest. */
 export const Attempt = versioned(
   recordVersions.trajectory,
@@ -242,6 +251,9 @@ const TrajectoryFields = z.strictObject({
   harness: z.strictObject({ name: z.string().nullable(), version: z.string().nullable(), config_hash: z.string().nullable() }),
   /** The session's, as they were given. */
   labels: z.record(z.string(), z.string()).default({}),
+  forked_from: ForkedFrom.nullable().default(null),
+  /** null: no call of it was answered from a record. */
+  replay: ReplayReport.nullable().default(null),
   stop_reason: z.string().nullable(),
   in_loss: z.boolean(),
   in_baseline: z.boolean(),

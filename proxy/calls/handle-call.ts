@@ -1,12 +1,13 @@
 /**
  * One LLM call, from the harness's request to its answer: parse, restore, match, admit, begin (durable), sample,
- * finish (durable), answer. `http/harness-listener.ts` has resolved whose request it is.
+ * finish (durable), answer. In a session that replays, the record answers behind match, in the place of an engine. `http/harness-listener.ts` has resolved whose request it is.
  */
 
 import type { AlidadeError } from "../../base/errors.ts";
 import type { NeutralRequest } from "../../base/schema/message.ts";
 import type { CallLabels } from "../dialects/index.ts";
 import type { Exchange } from "../http/exchange.ts";
+import { fromRecord, placeRequest, type Replayed } from "../replay/from-record.ts";
 import { continueFrom } from "../restore/continue-from.ts";
 import { match } from "../restore/match.ts";
 import { type RestoreResult, restore } from "../restore/restore.ts";
@@ -73,8 +74,10 @@ async function take(session: Session, exchange: Exchange, around: CallSurroundin
     known.labels = labels;
     const restored = restoreTurns(session, labels.agent, request);
     known.parent = restored.parent;
-    const identified = await identify(session, exchange, { request, labels, restored });
-    const found = await findOrBegin(session, exchange, identified, around);
+    const asked = { dialect: exchange.dialect.name, labels, request, sent: restored };
+    const replayed = placeRequest(session, asked);
+    const identified = await identify(session, exchange, replayed ? { labels, ...replayed.found } : { request, labels, restored });
+    const found = await findOrBegin(session, exchange, { identified, replayed }, around);
     known.call = found.call;
     exchange.bytes.release();
     const { stream } = request;
@@ -106,20 +109,29 @@ function restoreTurns(session: Session, agent: string, request: NeutralRequest):
 
 type FoundCall = Relayed & { isReplay: boolean };
 
-/** Resolves when it is in the log that the call was begun. From `match` until it runs nothing waits, so that equal requests see each other. */
+/**
+ * Resolves when it is in the log that the call was begun. From `match` until it runs nothing waits, so that equal requests see
+ * each other; those of a replay have taken their places before.
+ */
 async function findOrBegin(
   session: Session,
   exchange: Exchange,
-  identified: IdentifiedRequest,
+  { identified, replayed }: { identified: IdentifiedRequest; replayed: Replayed | null },
   around: CallSurroundings,
 ): Promise<FoundCall> {
   const matched = await match(session, identified.fingerprint, exchange);
   session.assertOpen();
+  const placed = replayed?.found.placed ?? null;
+  if (matched.type !== "new" && placed) replayed?.replay.release(placed, matched.type === "join" ? matched.run.call : matched.call);
   if (matched.type === "replay") return { call: matched.call, run: null, isReplay: true };
   if (matched.type === "join") return joined(matched.run);
+  const recorded = replayed && (await fromRecord(session, exchange, identified, replayed));
+  if (recorded) return { call: recorded, run: null, isReplay: true };
+  session.assertOpen();
   const admitted = admit(session, identified, matched.retryOf, around.pool);
   const { run, bases } = begin(session, exchange, identified, admitted);
-  run.follow(perform(session, { run, bases, identified, admitted }, around));
+  const beside = replayed && placed && { replay: replayed.replay, recorded: placed.recorded };
+  run.follow(perform(session, { run, bases, identified, admitted, beside }, around));
   await run.recorded;
   return { call: run.call, run, isReplay: false };
 }

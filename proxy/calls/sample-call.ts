@@ -1,5 +1,8 @@
 /** A begun call's generation: from its durable beginning until what was sampled is there. */
 
+import { recordedPrompt } from "../replay/recorded-prompt.ts";
+import type { RecordedCall } from "../replay/recording.ts";
+import type { Replay } from "../replay/replay.ts";
 import type { Call } from "../session/call.ts";
 import type { CallRun } from "../session/call-run.ts";
 import type { Session } from "../session/session.ts";
@@ -9,7 +12,14 @@ import { Generation, type GenerationResult } from "./generation.ts";
 import type { IdentifiedRequest } from "./identify.ts";
 import type { CallSurroundings } from "./surroundings.ts";
 
-export type CallWork = { run: CallRun; bases: Call[]; identified: IdentifiedRequest; admitted: AdmittedCall };
+export type CallWork = {
+  run: CallRun;
+  bases: Call[];
+  identified: IdentifiedRequest;
+  admitted: AdmittedCall;
+  /** It is sampled beside a recorded call. */
+  beside?: { replay: Replay; recorded: RecordedCall } | null;
+};
 
 /** Throws the store's errors where it could not be written down that it was begun. */
 export async function sampleCall(session: Session, work: CallWork, around: CallSurroundings): Promise<GenerationResult> {
@@ -22,7 +32,8 @@ export async function sampleCall(session: Session, work: CallWork, around: CallS
   return await generation.result;
 }
 
-function generate(session: Session, { run, bases, identified, admitted }: CallWork, { pool, continuity }: CallSurroundings): Generation {
+function generate(session: Session, work: CallWork, { pool, continuity }: CallSurroundings): Generation {
+  const { run, bases, identified, admitted, beside } = work;
   const { call } = run;
   const { request } = identified;
   const { begun, messages } = call;
@@ -31,8 +42,10 @@ function generate(session: Session, { run, bases, identified, admitted }: CallWo
       pool,
       wish: admitted.wish,
       bases,
-      ...(session.spec.continuity === "auto" && {
-        continued: (lease, signal) => continuity.promptOf(session, call, request.tools, lease, signal),
+      ...((session.spec.continuity === "auto" || beside) && {
+        continued: async (lease, signal) =>
+          (beside && recordedPrompt(beside.replay, beside.recorded, lease.facts)) ??
+          (await continuity.promptOf(session, call, request.tools, lease, signal)),
       }),
     },
     {

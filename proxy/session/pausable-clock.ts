@@ -1,12 +1,18 @@
 /** Time as budgets count it: it stands still while calls of the session wait for an engine and none is sampled. */
 
 /** What the clock asks of a session. */
-type Paused = { pausedSince(from: number, now: number): number };
+type Paused = {
+  pausedSince(from: number, now: number): number;
+  /** The clock stands still, and then goes on from a later time. */
+  readonly isReplaying?: boolean;
+};
 
 /** While it stands still nothing is nearer its end; it is looked at again in this. */
 const againMs = 100;
 /** The longest delay that a timer takes is 24.8 days. */
 const longestMs = 86_400_000;
+/** A replay ends at any moment, and the clock has then gone on by what was recorded. */
+const replayingMs = 1_000;
 
 /** Seconds from one moment (in milliseconds since 1970) to another. */
 export function secondsBetween(session: Paused, from: number, to: number): number {
@@ -22,7 +28,7 @@ export function pausableClock(session: Paused, from: number, limitSeconds: numbe
       onOver(seconds);
       return;
     }
-    timer = setTimeout(() => look(againMs), Math.min(Math.max((limitSeconds - seconds) * 1000, earliestMs), longestMs));
+    timer = setTimeout(() => look(againMs), Math.min(Math.max((limitSeconds - seconds) * 1000, earliestMs), session.isReplaying ? replayingMs : longestMs));
     timer.unref();
   };
   look(1);

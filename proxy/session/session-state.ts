@@ -15,6 +15,7 @@ import type {
   Opened,
   Refused,
   Replayed,
+  ReplayEnded,
   Tried,
 } from "../../base/schema/session-log.ts";
 import { type RequestClass, workClasses } from "../../base/schema/session-spec.ts";
@@ -53,6 +54,7 @@ export class SessionState {
   #lastFailure: LastFailure | null = null;
   #revision = 0;
   #sealed: string | null = null;
+  #replayEnded: ReplayEnded | null = null;
 
   constructor(opened: Opened) {
     this.opened = opened;
@@ -135,6 +137,11 @@ export class SessionState {
     return this.#sealed;
   }
 
+  /** When its replayed part was over; null where it has none, or where that part is not over. */
+  get replayEnded(): ReplayEnded | null {
+    return this.#replayEnded;
+  }
+
   /** Earlier calls for which the client of this one no longer waits: it repeats a failed request, or continues from an answer. */
   supersededBy(call: Call): Call[] {
     const earlier = [this.#calls.get(call.begun.retry_of ?? ""), this.#readBefore(call)];
@@ -170,6 +177,9 @@ export class SessionState {
         break;
       case "rewarded":
         this.#revision = Math.max(this.#revision, line.revision);
+        break;
+      case "replay_ended":
+        this.#replayEnded = line;
         break;
       case "sealed":
         this.#seal(line.reason);

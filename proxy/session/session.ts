@@ -6,6 +6,7 @@ import type { RewardComponent } from "../../base/schema/reward-component.ts";
 import type { Answered, ErrorRecord, LogEntry, LogLine, Opened, Refused, Replayed } from "../../base/schema/session-log.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import { sameJson } from "../../base/wire/same-json.ts";
+import type { Replay } from "../replay/replay.ts";
 import type { ServedBy } from "../pool/engine-slot.ts";
 import type { Placed, Placement } from "../pool/own-model.ts";
 import { isFull } from "../store/index.ts";
@@ -25,6 +26,8 @@ type Happened = Answered | Replayed | Refused;
 export class Session implements Placed {
   readonly running: Running;
   readonly sent = new SentBefore();
+  /** What its first calls are answered from, instead of an engine; null: nothing. */
+  replay: Replay | null = null;
   readonly #state: SessionState;
   readonly #log: LazyLog;
   #latestTools: { tools: Tool[]; hash: string } | null = null;
@@ -174,8 +177,23 @@ export class Session implements Placed {
     return this.#latestTools;
   }
 
-  /** Milliseconds since `from` in which calls of this session waited for an engine and none was sampled: no budget is charged with them. */
+  /** Its clock stands still: its calls are answered from a record. */
+  get isReplaying(): boolean {
+    return this.replay?.isPlaying ?? false;
+  }
+
+  /**
+   * Milliseconds since `from` that no budget is charged with: calls of this session waited for an engine and none was sampled.
+   * A replayed part takes the time that it took when it was recorded, which may be more than the replay took.
+   */
   pausedSince(from: number, now: number): number {
+    if (this.isReplaying) return now - from;
+    const { replayEnded: replayed } = this.#state;
+    if (replayed === null || replayed.time <= from) return this.#pausedWithin(from, now);
+    return replayed.time - from - replayed.recorded_ms + this.#pausedWithin(replayed.time, now);
+  }
+
+  #pausedWithin(from: number, now: number): number {
     const over = [...this.#state.calls.values()].flatMap(({ begun, outcome }) =>
       outcome === null ? [] : [{ from: begun.time, to: outcome.time, pauses: outcome.pauses ?? [] }],
     );

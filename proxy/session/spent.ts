@@ -23,9 +23,10 @@ export function afterBegun(spent: Spent, { begun }: Call): Spent {
 
 /**
  * Charges a request once, with the call that was answered. A failed call is not charged, because its client retries; a
- * call that was cut by a spent budget is.
+ * call that was cut by a spent budget is. The tokens of a replayed call were charged where they were sampled.
  */
 export function afterFinished(spent: Spent, { outcome, idText, promptLength }: Call): Spent {
+  if (outcome?.replayed_from !== undefined) return spent;
   if (outcome?.error && outcome.error.code !== "budget_spent") return spent;
   const sampled = idText ? idText.length - promptLength : outcome?.usage.sampled_tokens;
   return {

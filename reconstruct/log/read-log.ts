@@ -6,7 +6,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { Tool } from "../../base/schema/message.ts";
 import { withBase } from "../../base/schema/restored-turns.ts";
 import type { RewardComponent } from "../../base/schema/reward-component.ts";
-import type { DamagedLine, LogLine, Opened } from "../../base/schema/session-log.ts";
+import type { Compared, DamagedLine, LogLine, Opened, ReplayEnded } from "../../base/schema/session-log.ts";
 import type { CallHistory, CallParts } from "./call-history.ts";
 import { type Lost, withoutDamage } from "./damage.ts";
 import { ToolHistory } from "./tool-history.ts";
@@ -20,6 +20,9 @@ export type SessionHistory = {
   tools: Map<string, Tool[]>;
   tool_history: ToolHistory;
   sealed_reason: string | null;
+  /** Requests that were held against a record, and how the replay ended. */
+  compared: Compared[];
+  replay_ended: ReplayEnded | null;
   /** The newest revision wins. */
   rewarded: {
     revision: number;
@@ -35,6 +38,8 @@ export function readLog(entries: Iterable<LogLine>): SessionHistory {
     tools: new Map(),
     tool_history: new ToolHistory(),
     sealed_reason: null,
+    compared: [],
+    replay_ended: null,
     rewarded: null,
   };
   const parts = new Map<string, CallParts>();
@@ -68,6 +73,12 @@ export function readLog(entries: Iterable<LogLine>): SessionHistory {
       case "tool_begun":
       case "tool_finished":
         log.tool_history.take(entry);
+        break;
+      case "compared":
+        log.compared.push(entry);
+        break;
+      case "replay_ended":
+        log.replay_ended = entry;
         break;
       case "sealed":
         log.sealed_reason ??= entry.reason;

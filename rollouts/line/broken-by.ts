@@ -3,7 +3,7 @@ import { type ErrorCode, errorCodes } from "../../base/errors.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 
 /** By a bug of ours, which meets the next draw as well: an agent that finds one must not get another draw by it. */
-const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal", "rollout_set_aside"]);
+const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal", "rollout_set_aside", "replay_diverged"]);
 
 /**
  * An image that cannot be had is missed by the next attempt too: it begins seconds later on the same container engine. A rollout that

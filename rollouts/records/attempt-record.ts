@@ -97,6 +97,8 @@ export function recordOf(
     work: attempt.work && keptOf(attempt.work),
     steps: attempt.steps.map(({ name, run, work }) => ({ name, stop_reason: run.stop_reason, work: work && keptOf(work) })),
     network: networkUse(plan.task, attempt.rules.log.use()),
+    forked_from: attempt.session?.spec.forked_from ?? null,
+    replay: trajectory?.replay ?? null,
     times: attempt.times,
     output_tail: run?.output_tail ?? null,
     summary: trajectory && {

@@ -36,6 +36,8 @@ export function recordOfResult(row: ResultRow, trajectory: Trajectory | null, ha
     work: null,
     steps: [],
     network: null,
+    forked_from: trajectory?.forked_from ?? null,
+    replay: trajectory?.replay ?? null,
     times,
     output_tail: null,
     summary: trajectory && {

@@ -33,6 +33,8 @@ const record = (rollout_id: string, fields: Partial<RolloutRecord>): RolloutReco
   steps: [],
   work: null,
   network: null,
+  forked_from: null,
+  replay: null,
   times: { queued: 0, run: 1000, done: 3500 },
   output_tail: null,
   summary: null,

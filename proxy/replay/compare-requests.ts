@@ -1,0 +1,131 @@
+/**
+ * Holds a request of a replay against the recorded one. Tools really run, so durations, ids and dates differ in nearly every
+ * replay; what must not differ is which calls were made and how many results came back.
+ */
+import { canonicalJson } from "../../base/schema/ids.ts";
+import type { Message, Part, Tool } from "../../base/schema/message.ts";
+import type { ReplayClass } from "../../base/schema/session-log.ts";
+import { isSameMessage } from "../session/call.ts";
+
+export type Comparison = { class: ReplayClass; difference: string | null };
+
+export type Asked = { messages: readonly Message[]; tools: readonly Tool[] };
+
+/** From the smallest difference to the largest. */
+const ranks: readonly ReplayClass[] = ["equal", "values", "words", "structure"];
+
+export function rankOf(one: ReplayClass): number {
+  return ranks.indexOf(one);
+}
+
+/** The largest difference, and the first one of that class in words. */
+export function compareRequests(recorded: Asked, now: Asked): Comparison {
+  let worst: Comparison = compareTools(recorded.tools, now.tools);
+  const { length } = recorded.messages;
+  if (length !== now.messages.length) return structure(`${length} messages were recorded and ${now.messages.length} came`);
+  for (const [index, message] of recorded.messages.entries()) {
+    const other = now.messages[index] as Message;
+    if (isSameMessage(message, other)) continue;
+    const found = compareMessages(message, other, index);
+    if (rankOf(found.class) > rankOf(worst.class)) worst = found;
+  }
+  return worst;
+}
+
+const equal: Comparison = { class: "equal", difference: null };
+
+function structure(difference: string): Comparison {
+  return { class: "structure", difference };
+}
+
+function compareTools(recorded: readonly Tool[], now: readonly Tool[]): Comparison {
+  const names = (tools: readonly Tool[]): string => tools.map(({ name }) => name).join(", ");
+  if (names(recorded) !== names(now)) return structure(`the tools were ${names(recorded) || "none"} and are ${names(now) || "none"}`);
+  return compareTexts(canonicalJson(recorded), canonicalJson(now), "the tools");
+}
+
+function compareMessages(recorded: Message, now: Message, index: number): Comparison {
+  const where = `message ${index + 1}`;
+  if (recorded.role !== now.role) return structure(`${where} was of ${recorded.role} and is of ${now.role}`);
+  if (recorded.parts.length !== now.parts.length)
+    return structure(`${where} had ${recorded.parts.length} parts and has ${now.parts.length}`);
+  let worst = equal;
+  for (const [at, part] of recorded.parts.entries()) {
+    const found = compareParts(part, now.parts[at] as Part, `${where} (${recorded.role})`);
+    if (rankOf(found.class) > rankOf(worst.class)) worst = found;
+  }
+  return worst;
+}
+
+function compareParts(recorded: Part, now: Part, where: string): Comparison {
+  if (recorded.type !== now.type) return structure(`${where} had a part of type ${recorded.type} and has one of type ${now.type}`);
+  if (recorded.type === "tool_call" && now.type === "tool_call") {
+    const same = recorded.name === now.name && recorded.arguments === now.arguments;
+    return same ? equal : structure(`${where} had the call ${shown(callText(recorded))} and has ${shown(callText(now))}`);
+  }
+  if (recorded.type === "tool_result" && now.type === "tool_result") {
+    if (recorded.call_id !== now.call_id) return structure(`${where} answered call ${recorded.call_id} and answers ${now.call_id}`);
+    if (recorded.content.length !== now.content.length)
+      return structure(`${where} had a result of ${recorded.content.length} parts and has one of ${now.content.length}`);
+  }
+  return compareTexts(textOf(recorded), textOf(now), where);
+}
+
+function callText({ name, arguments: given }: Extract<Part, { type: "tool_call" }>): string {
+  return `${name} ${given}`;
+}
+
+/** Images are told apart by their address, which holds their bytes. */
+function textOf(part: Part): string {
+  if (part.type === "tool_result") return part.content.map(textOf).join("\n") + (part.is_error ? "\n(an error)" : "");
+  return part.type === "image" ? part.url : part.type === "tool_call" ? callText(part) : part.text;
+}
+
+function compareTexts(recorded: string, now: string, where: string): Comparison {
+  if (recorded === now) return equal;
+  const lines = firstDifference(recorded, now);
+  const difference = `${where} had ${shown(lines.recorded)} and has ${shown(lines.now)}`;
+  return { class: withoutValues(recorded) === withoutValues(now) ? "values" : "words", difference };
+}
+
+/** Longer texts are compared as they are: to look for values in them takes longer than it tells. */
+const longestNormalised = 4_000_000;
+
+/** In this order. Each takes time in proportion to the text: a command may print what it likes. */
+const values: readonly [RegExp, string][] = [
+  [/(?:\/private)?\/(?:tmp|var\/tmp|var\/folders)\/[^\s"'`<>)\]},:;]*/g, "<path>"],
+  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, "<id>"],
+  [/\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]{0,6}day)?\b/g, "<day>"],
+  [/\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\b/g, "<month>"],
+  // An id has letters and digits and is no word: eight of them at the least, or six that are hexadecimal.
+  [/\b(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
+  [/\b[0-9a-f]{6,}\b/g, "<id>"],
+  [/\d+/g, "#"],
+  [/#(?:[.,:]#)*/g, "#"],
+  [/# ?(?:ns|µs|us|ms|secs?|seconds?|mins?|minutes?|hours?|s|m|h)\b/g, "<time>"],
+  // A hexadecimal id may be of digits alone.
+  [/<id>/g, "#"],
+  // A number of another length moves what stands behind it in a table.
+  [/ {2,}/g, " "],
+];
+
+/** The text without what differs from one run to the next: digits, durations, ids, dates, temporary paths. */
+export function withoutValues(text: string): string {
+  if (text.length > longestNormalised) return text;
+  return values.reduce((rest, [what, stand]) => rest.replace(what, stand), text);
+}
+
+/** The first lines that are not the same. */
+function firstDifference(recorded: string, now: string): { recorded: string; now: string } {
+  const [before, after] = [recorded.split("\n"), now.split("\n")];
+  const at = before.findIndex((line, index) => line !== after[index]);
+  const line = at === -1 ? before.length : at;
+  return { recorded: before[line] ?? "", now: after[line] ?? "" };
+}
+
+/** What a person is shown of either side. */
+const shownCharacters = 200;
+
+function shown(text: string): string {
+  return JSON.stringify(text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text);
+}

@@ -1,0 +1,76 @@
+/** Where a recording is cut: which of its calls are answered from it, and which place is sampled anew. */
+import { AlidadeError } from "../../base/errors.ts";
+import { workClasses } from "../../base/schema/session-spec.ts";
+import type { RecordedCall, Recording } from "./recording.ts";
+
+export type Cut = {
+  /** Ids of calls whose answers are given. */
+  answered: ReadonlySet<string>;
+  /** The recorded request behind them; null: there is none. */
+  next: RecordedCall | null;
+  /** The last turn that is answered; null: none is. */
+  last: RecordedCall | null;
+};
+
+/**
+ * Behind this turn, as `alidade show` numbers them; null: behind all of them. Throws `request_invalid` for a number that is no
+ * turn of the main agent, and in the middle of calls that ran side by side.
+ */
+export function cutAfter({ calls }: Recording, turn: number | null): Cut {
+  const ended = calls.filter(({ call }) => call.turn !== null);
+  if (turn === null) return { answered: idsOf(ended), next: null, last: ended.findLast(isTurnOfMain) ?? null };
+  const last = turn === 0 ? null : turnNamed(calls, turn);
+  const next = last === null ? (calls.find(isTurnOfMain) ?? null) : nextOf(calls, last);
+  if (next !== null) assertNoneBeside(calls, next, turn);
+  const before = ended.filter(({ number }) => next === null || number < next.number);
+  return { answered: idsOf(before), next, last };
+}
+
+function turnNamed(calls: readonly RecordedCall[], turn: number): RecordedCall {
+  const found = calls[turn - 1];
+  const turns = calls.filter((one) => isTurnOfMain(one) && one.call.turn !== null).map(({ number }) => number);
+  const known = turns.length > 0 ? `its turns are ${turns.join(", ")}` : "it has no turn";
+  if (found === undefined) throw wrongTurn(`there is no turn ${turn}: ${known}`);
+  if (found.call.turn === null) throw wrongTurn(`turn ${turn} has no answer, because its call failed: ${known}`);
+  if (!isTurnOfMain(found)) throw wrongTurn(`turn ${turn} is ${kindOf(found)}, and no turn of the main agent: ${known}`);
+  return found;
+}
+
+/** The call that goes on from this turn, or the main agent's next one where its history was written anew. */
+function nextOf(calls: readonly RecordedCall[], last: RecordedCall): RecordedCall | null {
+  const later = calls.filter((one) => one.number > last.number && isTurnOfMain(one));
+  const children = later.filter(({ call }) => call.begun.parent_call_id === last.call.id);
+  return children.find(({ call }) => call.turn !== null) ?? children[0] ?? later[0] ?? null;
+}
+
+/** A sub-agent that has not ended there could not be put back to where it was. */
+function assertNoneBeside(calls: readonly RecordedCall[], next: RecordedCall, turn: number): void {
+  const work = calls.filter(({ call }) => isWork(call.begun.request_class) && call.begun.retry_of === null);
+  const running = work.find(({ call, number }) => number < next.number && (call.outcome?.time ?? Infinity) > next.call.begun.time);
+  const before = new Set(work.filter(({ number }) => number < next.number).map(({ call }) => call.begun.agent));
+  const open = work.find(({ call, number }) => number > next.number && call.begun.agent !== "main" && before.has(call.begun.agent));
+  const beside = running ?? open;
+  if (beside === undefined) return;
+  throw wrongTurn(`turn ${turn} is in the middle of calls that ran side by side (turn ${beside.number} of ${beside.call.begun.agent})`);
+}
+
+function wrongTurn(message: string): AlidadeError {
+  return new AlidadeError("request_invalid", message, { param: "turn" });
+}
+
+export function isWork(requestClass: RecordedCall["call"]["begun"]["request_class"]): boolean {
+  return workClasses.includes(requestClass);
+}
+
+/** The main agent's own work. */
+export function isTurnOfMain({ call: { begun } }: Pick<RecordedCall, "call">): boolean {
+  return begun.agent === "main" && isWork(begun.request_class);
+}
+
+function kindOf({ call: { begun } }: RecordedCall): string {
+  return begun.agent === "main" ? `a call of the kind ${begun.request_class}` : `of the agent ${begun.agent}`;
+}
+
+function idsOf(calls: readonly RecordedCall[]): Set<string> {
+  return new Set(calls.map(({ call }) => call.id));
+}

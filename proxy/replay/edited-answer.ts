@@ -1,0 +1,48 @@
+/** An answer that a person gives in the place of a recorded one: text, or JSON with text and tool calls. */
+import { z } from "zod";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Part } from "../../base/schema/message.ts";
+import { tryJson } from "../../base/schema/read-json.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
+import { Call } from "../session/call.ts";
+import type { RecordedCall, Recording } from "./recording.ts";
+
+const Given = z.strictObject({
+  text: z.string().optional(),
+  tool_calls: z.array(z.strictObject({ name: z.string(), arguments: z.record(z.string(), z.unknown()) })).min(1),
+});
+
+/**
+ * The recorded call with this answer. It has no sampled ids, so nobody trains it. Throws `request_invalid` for a call of a tool
+ * that the harness does not have.
+ */
+export function editedAnswer({ tools }: Recording, { call, ...rest }: RecordedCall, answer: string): RecordedCall {
+  const { finished } = rest;
+  if (finished === null) throw new AlidadeError("request_invalid", "the turn has no answer that another one could replace", { param: "edit" });
+  const given = Given.safeParse(tryJson(answer)).data;
+  const known = (tools.get(call.begun.tools_hash ?? "") ?? []).map(({ name }) => name);
+  const unknown = given?.tool_calls.find(({ name }) => !known.includes(name));
+  if (unknown)
+    throw new AlidadeError("request_invalid", `the harness has no tool "${unknown.name}": it has ${known.join(", ") || "none"}`, { param: "edit" });
+  const text = given ? (given.text ?? "") : answer;
+  const parts: Part[] = [
+    ...(text === "" ? [] : [{ type: "text" as const, text }]),
+    ...(given?.tool_calls ?? []).map(({ name, arguments: fields }, index) => {
+      const id = `edited${index}`;
+      return { type: "tool_call" as const, id, name, arguments: JSON.stringify(fields), kind: "function" as const };
+    }),
+  ];
+  const { tokens: _, ...kept } = finished;
+  const edited = {
+    ...kept,
+    sampled_ids: null,
+    logprobs: null,
+    missing: "edited: the answer was given by hand",
+    message: { role: "assistant" as const, parts },
+    finish_reason: given ? ("tool_calls" as const) : ("stop" as const),
+    stop: null,
+  };
+  const copy = new Call(call.begun, call.messages);
+  copy.apply(edited, call.tokens && IdText.of([...call.tokens].slice(0, call.promptLength)));
+  return { ...rest, call: copy, finished: edited };
+}

@@ -1,0 +1,61 @@
+/** The step between match and sample: a request at a recorded place is answered from the record, or sampled on the recorded prompt. */
+import { AlidadeError } from "../../base/errors.ts";
+import type { LogEntry } from "../../base/schema/session-log.ts";
+import type { IdentifiedRequest } from "../calls/identify.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { Call } from "../session/call.ts";
+import type { Session } from "../session/session.ts";
+import { copyCall } from "./copy-call.ts";
+import { isWork } from "./cut.ts";
+import type { PlacedRequest, Replay, ReplayRequest } from "./replay.ts";
+
+/** A request of a session that replays: as it was sent, and as it was placed. */
+export type Replayed = { replay: Replay; asked: ReplayRequest; found: PlacedRequest };
+
+/** null: the session replays nothing. Waits for nothing, so that two equal requests take two places. */
+export function placeRequest(session: Session, asked: ReplayRequest): Replayed | null {
+  const { replay } = session;
+  return replay && { replay, asked, found: replay.place(asked) };
+}
+
+/**
+ * The call whose answer is given; null where an engine is asked. Throws `replay_diverged` where the record does not have the
+ * request, and `session_sealed` behind the end of a replay that samples nothing.
+ */
+export async function fromRecord(
+  session: Session,
+  exchange: Exchange,
+  identified: IdentifiedRequest,
+  { replay, asked, found }: Replayed,
+): Promise<Call | null> {
+  const why = replay.whyDiverged(found, asked);
+  const { placed } = found;
+  if (why !== null) {
+    const entries = [replay.compared(placed, why), replay.end("diverged", why)];
+    await session.record(entries.filter((entry): entry is LogEntry & { type: "compared" | "replay_ended" } => entry !== null));
+    replay.stop();
+    throw new AlidadeError("replay_diverged", `the replay left its record: ${why}`);
+  }
+  if (placed?.isAnswered) {
+    const recorded = replay.answerOf(placed);
+    const own = replay.own ? session.call(recorded.call.id) : undefined;
+    if (own) session.running.join(own, exchange);
+    const call = own ?? (await copyCall(session, exchange, identified, recorded));
+    await session.record(replay.compared(placed, null));
+    if (replay.hasGivenAll) await arrive(session, replay);
+    return call;
+  }
+  if (placed !== null) await session.record(replay.compared(placed, null));
+  if (isWork(identified.labels.request_class)) {
+    await arrive(session, replay);
+    if (replay.stops) replay.stop();
+  }
+  if (replay.stops) throw new AlidadeError("session_sealed", "the replay is over: nothing is sampled behind it");
+  return null;
+}
+
+/** What comes now is sampled, or was not recorded. */
+async function arrive(session: Session, replay: Replay): Promise<void> {
+  const entry = replay.end("arrived", null);
+  if (entry !== null) await session.record(entry);
+}

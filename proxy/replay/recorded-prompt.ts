@@ -1,0 +1,34 @@
+/** The prompt of a call that is sampled beside a recorded one: the recorded ids, at an engine for which they say the same. */
+import { AlidadeError } from "../../base/errors.ts";
+import type { EngineFingerprints } from "../../base/schema/session-log.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
+import type { EngineFacts } from "../../engines/index.ts";
+import type { Continued } from "../continuity/continued.ts";
+import type { RecordedCall } from "./recording.ts";
+import type { Replay } from "./replay.ts";
+
+/** null: the prompt is made as any other is. Throws `request_invalid` where the engine cannot hold it. */
+export function recordedPrompt(replay: Replay, recorded: RecordedCall, facts: EngineFacts): Continued | null {
+  if (replay.isRendered) return null;
+  const why = whyNoRecordedPrompt(recorded, facts);
+  if (why !== null) throw new AlidadeError("request_invalid", `the recorded prompt cannot be sampled on: ${why}`);
+  const { call } = recorded;
+  const ids = [...(call.tokens ?? [])].slice(0, call.promptLength);
+  return {
+    prompt_ids: IdText.of(ids),
+    record: { mode: "recorded", from_session_id: replay.sourceId, from_call_id: call.id, kept: ids.length },
+  };
+}
+
+/** null where the engine can sample on this call's very prompt. */
+export function whyNoRecordedPrompt({ call }: RecordedCall, { token_in, token_in_missing, fingerprints }: EngineFacts): string | null {
+  if (call.idText === null || call.promptLength === 0) return "the record has no token ids of it";
+  if (!token_in) return `the engine takes no prompt as token ids${token_in_missing ? ` (${token_in_missing})` : ""}`;
+  if (!isSame(call.fingerprints, fingerprints ?? null)) return "the engine has another template or tokenizer than the one that is recorded";
+  return null;
+}
+
+/** Unknown ones are equal to nothing. */
+function isSame(a: EngineFingerprints | null, b: EngineFingerprints | null): boolean {
+  return a?.template != null && a.tokenizer != null && a.template === b?.template && a.tokenizer === b.tokenizer;
+}

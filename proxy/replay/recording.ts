@@ -1,0 +1,52 @@
+/** A session's log, read to be answered from once more: its calls whole, with the entries that a copy of them needs. */
+import { AlidadeError } from "../../base/errors.ts";
+import type { Tool } from "../../base/schema/message.ts";
+import type { CallFinished, LogLine, Opened, Tried } from "../../base/schema/session-log.ts";
+import type { Call } from "../session/call.ts";
+import { SessionState } from "../session/session-state.ts";
+
+export type RecordedCall = {
+  call: Call;
+  /** From 1, in the order in which they were begun, as `alidade show` numbers them. */
+  number: number;
+  tries: readonly Tried[];
+  /** null: it is not known what came of it. */
+  finished: CallFinished | null;
+};
+
+export type Recording = {
+  opened: Opened;
+  /** In the order in which they were begun. */
+  calls: readonly RecordedCall[];
+  tools: ReadonlyMap<string, readonly Tool[]>;
+};
+
+/** Throws `not_found` where the log is gone, and `store_error` where lines of it are damaged. */
+export function toRecording(sessionId: string, lines: readonly LogLine[]): Recording {
+  const [opened, ...rest] = lines;
+  if (opened === undefined)
+    throw new AlidadeError("not_found", `the log of session ${sessionId} is not there any more: it cannot be replayed`);
+  const damaged = lines.find((line) => line.type === "damaged");
+  if (damaged?.type === "damaged" || opened.type !== "opened")
+    throw new AlidadeError("store_error", `the log of session ${sessionId} is damaged, so it cannot be replayed: ${reasonOf(damaged)}`);
+  const state = new SessionState(opened);
+  const tries = new Map<string, Tried[]>();
+  const finished = new Map<string, CallFinished>();
+  for (const line of rest) {
+    // A seal empties the tables.
+    if (line.type !== "sealed") state.apply(line);
+    if (line.type === "tried") tries.set(line.call_id, [...(tries.get(line.call_id) ?? []), line]);
+    else if (line.type === "call_finished") finished.set(line.call_id, line);
+  }
+  const calls = [...state.calls.values()].map((call, index) => ({
+    call,
+    number: index + 1,
+    tries: tries.get(call.id) ?? [],
+    finished: finished.get(call.id) ?? null,
+  }));
+  return { opened, calls, tools: state.tools };
+}
+
+function reasonOf(damaged: LogLine | undefined): string {
+  return damaged?.type === "damaged" ? damaged.reason : "it does not begin with `opened`";
+}

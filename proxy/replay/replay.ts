@@ -1,0 +1,262 @@
+/**
+ * A harness is driven again through recorded turns. Its requests are matched by their place (the conversation, the agent, the
+ * turn that they follow), never by their bytes; each is held against the recorded one, and the engine gets the recorded one.
+ */
+import { AlidadeError } from "../../base/errors.ts";
+import type { NeutralRequest, Tool } from "../../base/schema/message.ts";
+import type { Compared, ReplayClass, ReplayEnded } from "../../base/schema/session-log.ts";
+import { sameJson } from "../../base/wire/same-json.ts";
+import type { CallLabels } from "../dialects/dialect.ts";
+import type { Call } from "../session/call.ts";
+import { pausedWithin } from "../session/paused-within.ts";
+import { type Comparison, compareRequests, rankOf } from "./compare-requests.ts";
+import { type Cut, isWork } from "./cut.ts";
+import { Heard, type RestoredRequest } from "./heard.ts";
+import type { RecordedCall, Recording } from "./recording.ts";
+
+export type ReplayOptions = {
+  recording: Recording;
+  cut: Cut;
+  /** What comes behind the replayed part: samples of an engine, or nothing. */
+  after: "sample" | "stop";
+  /** Other words than the recorded ones end the replay, as another structure does. */
+  words: "end" | "go_on";
+  /** The recording is the session's own log, up to where its process was killed. */
+  own?: boolean;
+  /** The engine renders the prompt behind the replayed part: it need not be the recorded one. */
+  rendered?: boolean;
+  /** The last answer, given by hand. */
+  edited?: RecordedCall | null;
+  /** How an earlier replay of the same log ended: its clock counts from there. */
+  earlier?: ReplayEnded | null;
+};
+
+export type ReplayRequest = { dialect: string; labels: CallLabels; request: NeutralRequest; sent: RestoredRequest };
+
+/** A request at a recorded place. `isAnswered`: from the record. */
+export type Placed = { recorded: RecordedCall; isAnswered: boolean; comparison: Comparison };
+
+/** The request as the engine gets it, and its place; null where the record has none for it. */
+export type PlacedRequest = { request: NeutralRequest; restored: RestoredRequest; placed: Placed | null };
+
+export class Replay {
+  readonly #options: ReplayOptions;
+  readonly #byId: ReadonlyMap<string, RecordedCall>;
+  readonly #heard = new Heard();
+  /** Recorded tool lists, by the lists that were sent in their place. */
+  readonly #tools: { sent: readonly Tool[]; recorded: readonly Tool[] }[] = [];
+  readonly #taken = new Set<string>();
+  /** Recorded names of sub-agents, which harnesses draw anew, by those that they have now. */
+  readonly #agents = new Map<string, string>();
+  readonly #stopped = Promise.withResolvers<void>();
+  #began: number | null = null;
+  #how: ReplayEnded["how"] | null = null;
+
+  constructor(options: ReplayOptions) {
+    this.#options = options;
+    this.#byId = new Map(options.recording.calls.map((one) => [one.call.id, one]));
+  }
+
+  get own(): boolean {
+    return this.#options.own ?? false;
+  }
+
+  get isRendered(): boolean {
+    return this.#options.rendered ?? false;
+  }
+
+  get sourceId(): string {
+    return this.#options.recording.opened.session_id;
+  }
+
+  /** From its first request to its end the session's clock stands still. */
+  get isPlaying(): boolean {
+    return this.#began !== null && this.#how === null;
+  }
+
+  /** No answer of it was needed, or all have been given. */
+  get isOver(): boolean {
+    return this.#how !== null;
+  }
+
+  /** Behind the replayed part nothing is asked of an engine. */
+  get stops(): boolean {
+    return this.#options.after === "stop";
+  }
+
+  /** Resolves when the harness has asked for more than it is answered: it has nothing left to do. */
+  get stopped(): Promise<void> {
+    return this.#stopped.promise;
+  }
+
+  stop(): void {
+    this.#stopped.resolve();
+  }
+
+  /** null: it has not ended. */
+  get how(): ReplayEnded["how"] | null {
+    return this.#how;
+  }
+
+  /** Takes the request's place, which is then no other's. Throws `replay_diverged` once it has diverged. */
+  place(asked: ReplayRequest): PlacedRequest {
+    if (this.#how === "diverged") throw new AlidadeError("replay_diverged", "the replay has left its record: no more calls are answered");
+    this.#began ??= Date.now();
+    const restored = this.#heard.asRecorded(asked.sent);
+    const request = this.#withRecordedTools(asked.request);
+    const placed = this.#find(asked, request, restored);
+    // What came instead is told to the caller, who ends it.
+    if (placed === null || this.#isLeft(placed)) return { request, restored, placed };
+    const { call } = placed.recorded;
+    this.#taken.add(call.id);
+    if (call.begun.agent !== "main") this.#agents.set(asked.labels.agent, call.begun.agent);
+    this.#heard.add(asked.sent, call.messages);
+    const recordedTools = this.#toolsOf(placed.recorded);
+    if (!sameJson(asked.request.tools, recordedTools)) this.#tools.push({ sent: asked.request.tools, recorded: recordedTools });
+    return { request: this.#withRecordedTools(asked.request), restored: recordedRequest(call, restored.parent), placed };
+  }
+
+  /** Gives the place back: the request turned out to be another one that comes again. */
+  release({ recorded }: Placed, taken: Call): void {
+    if (recorded.call.id === taken.id) return;
+    this.#taken.delete(recorded.call.id);
+    this.#taken.add(taken.id);
+  }
+
+  /** Why the replay cannot go on with this request; null where it can. */
+  whyDiverged({ placed, request }: PlacedRequest, { labels, sent }: ReplayRequest): string | null {
+    if (placed !== null) {
+      if (!this.#isLeft(placed)) return null;
+      return `turn ${placed.recorded.number}: ${placed.comparison.difference}`;
+    }
+    if (this.isOver || !isWork(labels.request_class)) return null;
+    const { parent } = sent;
+    const known = this.#byId.get(parent?.id ?? "");
+    // What follows a turn that was sampled here is new, as is what follows the last one of the record.
+    if (parent !== null && known === undefined) return null;
+    if (parent !== null && !this.#hasRecordedChild(parent.id)) return null;
+    const after = known ? `behind turn ${known.number}` : "at the beginning of a conversation";
+    return `the record has no request of ${labels.agent} with ${request.messages.length} messages ${after}`;
+  }
+
+  /** All answers that the harness must be given have been. */
+  get hasGivenAll(): boolean {
+    const { cut } = this.#options;
+    return cut.next === null && this.#required.every((one) => this.#taken.has(one.call.id));
+  }
+
+  /** The entry that says how it ended; null where that is said already. Call it once it is known. */
+  end(how: ReplayEnded["how"], difference: string | null): ReplayEnded | null {
+    if (this.#how !== null) return null;
+    this.#how = how;
+    const time = Date.now();
+    const turns = [...this.#taken].filter((id) => this.#options.cut.answered.has(id)).length;
+    return {
+      type: "replay_ended",
+      time,
+      how,
+      turns,
+      difference,
+      recorded_ms: Math.max(0, this.#recordedMs()),
+      played_ms: time - (this.#began ?? time),
+    };
+  }
+
+  compared(placed: Placed | null, difference: string | null): Compared {
+    if (placed === null) return { type: "compared", time: Date.now(), call_id: null, class: "structure", difference };
+    return { type: "compared", time: Date.now(), call_id: placed.recorded.call.id, ...placed.comparison };
+  }
+
+  /** The recorded call whose answer is given for this one: another where it was written by hand. */
+  answerOf(placed: Placed): RecordedCall {
+    const { edited } = this.#options;
+    return edited?.call.id === placed.recorded.call.id ? edited : placed.recorded;
+  }
+
+  #isLeft({ comparison }: Placed): boolean {
+    return comparison.class === "structure" || (comparison.class === "words" && this.#options.words === "end");
+  }
+
+  /** Of the recorded calls at this place that nobody has asked for yet, the most alike. */
+  #find({ dialect, labels }: ReplayRequest, request: NeutralRequest, restored: RestoredRequest): Placed | null {
+    const { cut } = this.#options;
+    let best: Placed | null = null;
+    for (const recorded of this.#options.recording.calls) {
+      const { begun } = recorded.call;
+      if (this.#taken.has(recorded.call.id) || begun.dialect !== dialect) continue;
+      if ((begun.parent_call_id ?? null) !== (restored.parent?.id ?? null) || !this.#isSameAgent(begun, labels)) continue;
+      const isAnswered = cut.answered.has(recorded.call.id) || (recorded.call.turn !== null && !isWork(begun.request_class));
+      const isNext = recorded === cut.next;
+      if (!isAnswered && !isNext) continue;
+      const comparison = compareRequests(
+        { messages: recorded.call.messages, tools: this.#toolsOf(recorded) },
+        { messages: restored.messages, tools: request.tools },
+      );
+      if (best === null || rankOf(comparison.class) < rankOf(best.comparison.class)) best = { recorded, isAnswered, comparison };
+      if (comparison.class === "equal") break;
+    }
+    // Behind the replayed part a request that only stands at a recorded place is a new one.
+    return best !== null && this.isOver && best.comparison.class === "structure" ? null : best;
+  }
+
+  #isSameAgent(recorded: { agent: string; request_class: CallLabels["request_class"] }, now: CallLabels): boolean {
+    if (isWork(recorded.request_class) !== isWork(now.request_class)) return false;
+    if (!isWork(now.request_class) && recorded.request_class !== now.request_class) return false;
+    if ((recorded.agent === "main") !== (now.agent === "main")) return false;
+    const known = this.#agents.get(now.agent);
+    if (known !== undefined) return known === recorded.agent;
+    return recorded.agent === "main" || ![...this.#agents.values()].includes(recorded.agent);
+  }
+
+  #hasRecordedChild(callId: string): boolean {
+    const { recording, cut } = this.#options;
+    return recording.calls.some(
+      (one) =>
+        one.call.begun.parent_call_id === callId &&
+        isWork(one.call.begun.request_class) &&
+        (cut.answered.has(one.call.id) || one === cut.next),
+    );
+  }
+
+  /** Answers that a replay to the end must give: those that another recorded turn goes on from, and the last one. */
+  get #required(): RecordedCall[] {
+    const { recording, cut } = this.#options;
+    return recording.calls.filter(
+      (one) => cut.answered.has(one.call.id) && isWork(one.call.begun.request_class) && (one === cut.last || this.#hasRecordedChild(one.call.id)),
+    );
+  }
+
+  #toolsOf({ call }: RecordedCall): readonly Tool[] {
+    return this.#options.recording.tools.get(call.begun.tools_hash ?? "") ?? [];
+  }
+
+  #withRecordedTools(request: NeutralRequest): NeutralRequest {
+    const known = this.#tools.find(({ sent }) => sameJson(sent, request.tools));
+    return known ? { ...request, tools: [...known.recorded] } : request;
+  }
+
+  /** From the first call to the end of the replayed part, as the session's clock counted it. */
+  #recordedMs(): number {
+    const { recording, cut } = this.#options;
+    const calls = recording.calls.filter(({ call }) => cut.answered.has(call.id)).map(({ call }) => call);
+    const [first] = calls;
+    if (first === undefined) return 0;
+    const { earlier } = this.#options;
+    const from = earlier?.time ?? first.begun.time;
+    const to = cut.next?.call.begun.time ?? Math.max(...calls.map(({ outcome, begun }) => outcome?.time ?? begun.time));
+    const spans = calls.map(({ begun, outcome }) => ({ from: begun.time, to: outcome?.time ?? null, pauses: outcome?.pauses ?? [] }));
+    return (earlier?.recorded_ms ?? 0) + Math.max(0, to - from - pausedWithin(spans, from, to));
+  }
+}
+
+/** As the engine got it then. The parent is the session's own copy of the recorded one. */
+function recordedRequest({ messages, begun }: Call, parent: Call | null): RestoredRequest {
+  return { messages, restored: begun.restored, parent };
+}
+
+/** The classes of a replay's requests, counted. */
+export function countClasses(compared: readonly { class: ReplayClass }[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { class: name } of compared) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
