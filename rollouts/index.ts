@@ -9,6 +9,7 @@ export { lockFolder } from "./records/folder-lock.ts";
 export { RunFolder } from "./records/run-folder.ts";
 export { eachTrajectory, readRollouts, readTrajectories } from "./records/run-records.ts";
 export { type Regraded, type Regrading, regrade } from "./regrade.ts";
+export { toReplayPlans } from "./replay/to-replay-plans.ts";
 export type { RolloutPlan } from "./rollout-plan.ts";
 export { type Rollouts, rolloutsOn } from "./rollouts.ts";
 export type { RolloutOutcome } from "./run-rollout.ts";

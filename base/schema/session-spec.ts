@@ -166,7 +166,13 @@ export const SessionSpec = z.strictObject({
     .enum(["buffered", "live"])
     .default("buffered")
     .describe("buffered: an answer is given when it is whole and recorded; live: as it is sampled"),
-  context_window: z.number().int().positive().nullable().default(null).describe("tokens of context that the harness was told of; null: none"),
+  context_window: z
+    .number()
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("tokens of context that the harness was told of; null: none"),
   forked_from: ForkedFrom.nullable().default(null).describe("the turn of another rollout that it goes on from; null: it begins anew"),
   ...SessionOptions.shape,
 });

@@ -96,6 +96,12 @@ export const Environment = z
         "a command that takes away what an agent may not see, such as hidden tests and git history: run after `setup` in the agent's sandbox and not in the one that grades; no .git at the top of the workdir crosses to the grader then",
       ),
     grading_network: NetworkAccess.default("none").describe("what the sandbox that grades reaches"),
+    repeatable: z
+      .boolean()
+      .optional()
+      .describe(
+        "false: the same commands may come to something else, so a replay of its rollouts must be asked for; left out: false where its agent reaches hosts or a service",
+      ),
     services: Services.optional().describe("containers beside the sandbox, by the names that commands inside reach them at"),
     tools: ToolServers.optional().describe("servers of tools (MCP) in these services, which the harness gets"),
   })

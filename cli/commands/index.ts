@@ -64,6 +64,16 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./regrade.ts")).regrade,
   },
   {
+    name: "replay",
+    summary: "drive a harness through a rollout's recorded turns again, without an engine",
+    load: async () => (await import("./replay/replay.ts")).replay,
+  },
+  {
+    name: "fork",
+    summary: "sample a rollout anew from one of its turns",
+    load: async () => (await import("./replay/fork.ts")).fork,
+  },
+  {
     name: "ls",
     summary: "list runs, rollouts and sessions, by task, reward, end and label",
     load: async () => (await import("./ls.ts")).ls,

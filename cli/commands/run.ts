@@ -124,7 +124,11 @@ async function resumed(
   }: RunFlags,
 ): Promise<Started> {
   assertOwnConfiguration(tasks, others);
-  const { run_id, config } = await describedRun(path, "resume");
+  const { run_id, config, made_by } = await describedRun(path, "resume");
+  if (made_by !== undefined)
+    throw new AlidadeError("config_invalid", `${path} was made by \`${made_by}\`: give that command again in its place`, {
+      param: "resume",
+    });
   return {
     runId: run_id,
     path,

@@ -1,6 +1,7 @@
 /** Writes a recorded call into another session's log, as a call of that session which no engine was asked for. */
-import type { CallBegun, CallFinished } from "../../base/schema/session-log.ts";
+
 import { withoutBase } from "../../base/schema/restored-turns.ts";
+import type { CallBegun, CallFinished } from "../../base/schema/session-log.ts";
 import type { IdentifiedRequest } from "../calls/identify.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { Call } from "../session/call.ts";

@@ -18,12 +18,15 @@ const Given = z.strictObject({
  */
 export function editedAnswer({ tools }: Recording, { call, ...rest }: RecordedCall, answer: string): RecordedCall {
   const { finished } = rest;
-  if (finished === null) throw new AlidadeError("request_invalid", "the turn has no answer that another one could replace", { param: "edit" });
+  if (finished === null)
+    throw new AlidadeError("request_invalid", "the turn has no answer that another one could replace", { param: "edit" });
   const given = Given.safeParse(tryJson(answer)).data;
   const known = (tools.get(call.begun.tools_hash ?? "") ?? []).map(({ name }) => name);
   const unknown = given?.tool_calls.find(({ name }) => !known.includes(name));
   if (unknown)
-    throw new AlidadeError("request_invalid", `the harness has no tool "${unknown.name}": it has ${known.join(", ") || "none"}`, { param: "edit" });
+    throw new AlidadeError("request_invalid", `the harness has no tool "${unknown.name}": it has ${known.join(", ") || "none"}`, {
+      param: "edit",
+    });
   const text = given ? (given.text ?? "") : answer;
   const parts: Part[] = [
     ...(text === "" ? [] : [{ type: "text" as const, text }]),

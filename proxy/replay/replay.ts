@@ -222,7 +222,8 @@ export class Replay {
   get #required(): RecordedCall[] {
     const { recording, cut } = this.#options;
     return recording.calls.filter(
-      (one) => cut.answered.has(one.call.id) && isWork(one.call.begun.request_class) && (one === cut.last || this.#hasRecordedChild(one.call.id)),
+      (one) =>
+        cut.answered.has(one.call.id) && isWork(one.call.begun.request_class) && (one === cut.last || this.#hasRecordedChild(one.call.id)),
     );
   }
 

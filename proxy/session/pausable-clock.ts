@@ -28,7 +28,10 @@ export function pausableClock(session: Paused, from: number, limitSeconds: numbe
       onOver(seconds);
       return;
     }
-    timer = setTimeout(() => look(againMs), Math.min(Math.max((limitSeconds - seconds) * 1000, earliestMs), session.isReplaying ? replayingMs : longestMs));
+    timer = setTimeout(
+      () => look(againMs),
+      Math.min(Math.max((limitSeconds - seconds) * 1000, earliestMs), session.isReplaying ? replayingMs : longestMs),
+    );
     timer.unref();
   };
   look(1);

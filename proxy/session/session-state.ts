@@ -14,8 +14,8 @@ import type {
   LogLine,
   Opened,
   Refused,
-  Replayed,
   ReplayEnded,
+  Replayed,
   Tried,
 } from "../../base/schema/session-log.ts";
 import { type RequestClass, workClasses } from "../../base/schema/session-spec.ts";

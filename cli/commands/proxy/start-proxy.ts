@@ -33,7 +33,8 @@ export async function startProxy(config: Config, { engines, sessions, watching, 
       signal,
     }),
   );
-  assertServed(proxy.pool.slots, config.routes, config.model);
+  // A replay to the end asks none.
+  if (engines.length > 0) assertServed(proxy.pool.slots, config.routes, config.model);
   if (config.purpose === "train") proxy.assertTrainable();
   scope.move();
   return proxy;

@@ -19,6 +19,7 @@ const Described = z.looseObject({
   run_id: z.string(),
   config: z.looseObject({ engine: z.looseObject({}) }),
   service: AskedService.optional(),
+  made_by: z.string().optional().describe("the verb, where its rollouts are no new ones of its tasks"),
 });
 
 /** Throws `config_invalid` naming `param`. */
