@@ -3,6 +3,7 @@
 import { meaningOf } from "../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../base/schema/reasons/untrained.ts";
 import type { RewardComponent } from "../base/schema/reward-component.ts";
+import type { Trajectory } from "../base/schema/trajectory.ts";
 import { describeOmitted } from "../reconstruct/index.ts";
 import type { BlockView, BranchView, SessionView, SpanView, TraceView, TurnTokens, TurnView } from "./session-view.ts";
 
@@ -83,10 +84,23 @@ export function describeSession({ trajectory: t }: SessionView): [string, string
     ["status", `${t.status}${t.stop_reason === null ? "" : `, stopped: ${t.stop_reason}`}`],
     ["training", `${t.purpose}; ${t.in_loss ? "in the loss" : "not in the loss"}, ${t.in_baseline ? "in" : "not in"} the baseline`],
     ["masked because", t.mask_reason],
+    ["goes on from", t.forked_from && describeFork(t.forked_from)],
+    ["replay", t.replay && describeReplay(t.replay)],
+    ["first difference", t.replay?.difference ?? null],
     ...t.reward_components.slice(0, mostComponents).map(describeComponent),
     ["further reward components", t.reward_components.length > mostComponents ? String(t.reward_components.length - mostComponents) : null],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+function describeFork({ rollout_id, session_id, turn, edited, rendered }: NonNullable<Trajectory["forked_from"]>): string {
+  const how = [edited ? "whose answer was given by hand" : "", rendered ? "by a prompt that was rendered anew" : ""].filter(Boolean);
+  return [`turn ${turn} of ${rollout_id ?? session_id}`, ...how].join(", ");
+}
+
+function describeReplay({ how, turns, classes }: NonNullable<Trajectory["replay"]>): string {
+  const counts = Object.entries(classes).map(([name, count]) => `${count} ${name}`);
+  return `${how ?? "did not end"}, ${turns} calls answered from the record; requests: ${counts.join(", ") || "none"}`;
 }
 
 /** A call can have one for each of its tokens. */

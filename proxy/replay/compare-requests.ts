@@ -97,9 +97,9 @@ const values: readonly [RegExp, string][] = [
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, "<id>"],
   [/\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]{0,6}day)?\b/g, "<day>"],
   [/\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\b/g, "<month>"],
-  // An id has letters and digits and is no word: eight of them at the least, or six that are hexadecimal.
-  [/\b(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
-  [/\b[0-9a-f]{6,}\b/g, "<id>"],
+  // An id has letters and digits and is no word: eight of them at the least, or six that are hexadecimal. "868047ms" is none.
+  [/(?<!\.)\b(?!\d+(?:ns|us|ms|s|m|h)\b)(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
+  [/(?<!\.)\b(?=[0-9]*[a-f])[0-9a-f]{6,}\b/g, "<id>"],
   [/\d+/g, "#"],
   [/#(?:[.,:]#)*/g, "#"],
   [/# ?(?:ns|µs|us|ms|secs?|seconds?|mins?|minutes?|hours?|s|m|h)\b/g, "<time>"],

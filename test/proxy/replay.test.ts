@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import { engineNamed } from "../../engines/registry.ts";
-import { cutAfter, editedAnswer, HarnessProxy, Replay, type Recording, toRecording } from "../../proxy/index.ts";
+import { cutAfter, editedAnswer, HarnessProxy, type Recording, Replay, toRecording } from "../../proxy/index.ts";
 import type { ReplayOptions } from "../../proxy/replay/replay.ts";
 import { MemoryStore } from "../../proxy/store/index.ts";
 import { type Sampling, TemplatedEngine } from "../fakes/engines/templated-engine.ts";

@@ -1,0 +1,47 @@
+/** What of a replayed request is a value, what are other words, and what is another structure. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Message } from "../../base/schema/message.ts";
+import { compareRequests, withoutValues } from "../../proxy/replay/compare-requests.ts";
+
+const says = (text: string): Message => ({ role: "user", parts: [{ type: "text", text }] });
+const classOf = (recorded: string, now: string): string =>
+  compareRequests({ messages: [says(recorded)], tools: [] }, { messages: [says(now)], tools: [] }).class;
+
+test("durations, digits, ids, dates and temporary paths are values", () => {
+  const pairs = [
+    ["✔ one unit (0.868047ms)", "✔ one unit (10.43572ms)"],
+    ["done in 999ms", "done in 1.02s"],
+    ["done in 12345678ms", "done in 9ms"],
+    ["Chunk ID: a1b2c3\nWall time: 0.0512 seconds", "Chunk ID: facade\nWall time: 1.2 seconds"],
+    ["Chunk ID: 123456", "Chunk ID: 12ab56"],
+    ["id 550e8400-e29b-41d4-a716-446655440000", "id 6ba7b810-9dad-11d1-80b4-00c04fd430c8"],
+    ["Mon Nov 23 10:00:01 UTC 2026", "Tue Dec 1 09:59:59 UTC 2026"],
+    ["wrote /tmp/out-x9/log.txt", "wrote /tmp/other/log.txt"],
+    ["pid   812", "pid 90211"],
+  ] as const;
+  for (const [recorded, now] of pairs) assert.equal(classOf(recorded, now), "values", `${recorded} | ${now}`);
+});
+
+test("another word, and a verdict, is no value", () => {
+  assert.equal(classOf("pass 1, fail 0", "fail 1, pass 0"), "words");
+  assert.equal(classOf("ok 12", "not ok 12"), "words");
+  assert.equal(classOf("same", "same"), "equal");
+});
+
+test("another role, call, number of results or list of tools is another structure", () => {
+  const messages: Message[] = [says("a")];
+  const tool = { name: "bash", parameters: null, kind: "function" as const };
+  const differ = (now: { messages?: Message[]; tools?: (typeof tool)[] }) =>
+    compareRequests({ messages, tools: [tool] }, { messages, tools: [tool], ...now });
+  assert.equal(differ({ messages: [...messages, says("b")] }).class, "structure");
+  assert.equal(differ({ messages: [{ ...says("a"), role: "system" }] }).class, "structure");
+  assert.equal(differ({ tools: [] }).difference, "the tools were bash and are none");
+});
+
+test("what a command prints costs time in proportion to its length, however it is made", () => {
+  for (const piece of ["1", "a", "1.", "a1", "/tmp/", "-", " ", "f", "1 "]) {
+    const text = piece.repeat(1_000_000 / piece.length);
+    assert.ok(withoutValues(text).length <= text.length + 20, piece);
+  }
+});
