@@ -114,7 +114,7 @@ export function viewedRollout(order: Order): { trajectory: Trajectory; record: R
     schema_version: 1,
     ...{ rollout_id, attempt: 1, task_id, task_hash: "h", group_id, group_size: size, sample_index, harness: "pi", harness_version: "0.9" },
     ...{ state: "done", session_id, stop_reason: "exited", exit_code: 0, verdict, revision: 1, error: null, sandbox: null, setup: null },
-    ...{ work: null, steps: [], network: null, mask_reason: facts.mask_reason },
+    ...{ work: null, steps: [], network: null, forked_from: null, replay: null, mask_reason: facts.mask_reason },
     times: { queued: 0, init: 800, run: 5_000, post: 38_000 + 1_000 * sample_index, done: 41_000 + 1_000 * sample_index },
     output_tail: "wrote clamp.py\nbye",
     summary: {
