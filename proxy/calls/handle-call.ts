@@ -7,7 +7,7 @@ import type { AlidadeError } from "../../base/errors.ts";
 import type { NeutralRequest } from "../../base/schema/message.ts";
 import type { CallLabels } from "../dialects/index.ts";
 import type { Exchange } from "../http/exchange.ts";
-import { fromRecord, placeRequest, type Replayed } from "../replay/from-record.ts";
+import { fromRecord, placeRequest, type ReplayedRequest } from "../replay/from-record.ts";
 import { continueFrom } from "../restore/continue-from.ts";
 import { match } from "../restore/match.ts";
 import { type RestoreResult, restore } from "../restore/restore.ts";
@@ -116,7 +116,7 @@ type FoundCall = Relayed & { isReplay: boolean };
 async function findOrBegin(
   session: Session,
   exchange: Exchange,
-  { identified, replayed }: { identified: IdentifiedRequest; replayed: Replayed | null },
+  { identified, replayed }: { identified: IdentifiedRequest; replayed: ReplayedRequest | null },
   around: CallSurroundings,
 ): Promise<FoundCall> {
   const matched = await match(session, identified.fingerprint, exchange);

@@ -7,9 +7,9 @@ import type { Message, Part, Tool } from "../../base/schema/message.ts";
 import type { ReplayClass } from "../../base/schema/session-log.ts";
 import { isSameMessage } from "../session/call.ts";
 
-export type Comparison = { class: ReplayClass; difference: string | null };
+export type RequestComparison = { class: ReplayClass; difference: string | null };
 
-export type Asked = { messages: readonly Message[]; tools: readonly Tool[] };
+export type ComparedRequest = { messages: readonly Message[]; tools: readonly Tool[] };
 
 /** From the smallest difference to the largest. */
 const ranks: readonly ReplayClass[] = ["equal", "values", "words", "structure"];
@@ -19,8 +19,8 @@ export function rankOf(one: ReplayClass): number {
 }
 
 /** The largest difference, and the first one of that class in words. */
-export function compareRequests(recorded: Asked, now: Asked): Comparison {
-  let worst: Comparison = compareTools(recorded.tools, now.tools);
+export function compareRequests(recorded: ComparedRequest, now: ComparedRequest): RequestComparison {
+  let worst: RequestComparison = compareTools(recorded.tools, now.tools);
   const { length } = recorded.messages;
   if (length !== now.messages.length) return structure(`${length} messages were recorded and ${now.messages.length} came`);
   for (const [index, message] of recorded.messages.entries()) {
@@ -32,19 +32,19 @@ export function compareRequests(recorded: Asked, now: Asked): Comparison {
   return worst;
 }
 
-const equal: Comparison = { class: "equal", difference: null };
+const equal: RequestComparison = { class: "equal", difference: null };
 
-function structure(difference: string): Comparison {
+function structure(difference: string): RequestComparison {
   return { class: "structure", difference };
 }
 
-function compareTools(recorded: readonly Tool[], now: readonly Tool[]): Comparison {
+function compareTools(recorded: readonly Tool[], now: readonly Tool[]): RequestComparison {
   const names = (tools: readonly Tool[]): string => tools.map(({ name }) => name).join(", ");
   if (names(recorded) !== names(now)) return structure(`the tools were ${names(recorded) || "none"} and are ${names(now) || "none"}`);
   return compareTexts(canonicalJson(recorded), canonicalJson(now), "the tools");
 }
 
-function compareMessages(recorded: Message, now: Message, index: number): Comparison {
+function compareMessages(recorded: Message, now: Message, index: number): RequestComparison {
   const where = `message ${index + 1}`;
   if (recorded.role !== now.role) return structure(`${where} was of ${recorded.role} and is of ${now.role}`);
   if (recorded.parts.length !== now.parts.length)
@@ -57,7 +57,7 @@ function compareMessages(recorded: Message, now: Message, index: number): Compar
   return worst;
 }
 
-function compareParts(recorded: Part, now: Part, where: string): Comparison {
+function compareParts(recorded: Part, now: Part, where: string): RequestComparison {
   if (recorded.type !== now.type) return structure(`${where} had a part of type ${recorded.type} and has one of type ${now.type}`);
   if (recorded.type === "tool_call" && now.type === "tool_call") {
     const same = recorded.name === now.name && recorded.arguments === now.arguments;
@@ -81,7 +81,7 @@ function textOf(part: Part): string {
   return part.type === "image" ? part.url : part.type === "tool_call" ? callText(part) : part.text;
 }
 
-function compareTexts(recorded: string, now: string, where: string): Comparison {
+function compareTexts(recorded: string, now: string, where: string): RequestComparison {
   if (recorded === now) return equal;
   const lines = firstDifference(recorded, now);
   const difference = `${where} had ${shown(lines.recorded)} and has ${shown(lines.now)}`;

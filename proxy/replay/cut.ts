@@ -1,7 +1,7 @@
 /** Where a recording is cut: which of its calls are answered from it, and which place is sampled anew. */
 import { AlidadeError } from "../../base/errors.ts";
 import { workClasses } from "../../base/schema/session-spec.ts";
-import type { RecordedCall, Recording } from "./recording.ts";
+import type { RecordedCall, SessionRecording } from "./recording.ts";
 
 export type Cut = {
   /** Ids of calls whose answers are given. */
@@ -16,7 +16,7 @@ export type Cut = {
  * Behind this turn, as `alidade show` numbers them; null: behind all of them. Throws `request_invalid` for a number that is no
  * turn of the main agent, and in the middle of calls that ran side by side.
  */
-export function cutAfter({ calls }: Recording, turn: number | null): Cut {
+export function cutAfter({ calls }: SessionRecording, turn: number | null): Cut {
   const ended = calls.filter(({ call }) => call.turn !== null);
   if (turn === null) return { answered: idsOf(ended), next: null, last: ended.findLast(isTurnOfMain) ?? null };
   const last = turn === 0 ? null : turnNamed(calls, turn);

@@ -5,7 +5,7 @@ import type { Part } from "../../base/schema/message.ts";
 import { tryJson } from "../../base/schema/read-json.ts";
 import { IdText } from "../../base/tokens/id-text.ts";
 import { Call } from "../session/call.ts";
-import type { RecordedCall, Recording } from "./recording.ts";
+import type { RecordedCall, SessionRecording } from "./recording.ts";
 
 const Given = z.strictObject({
   text: z.string().optional(),
@@ -13,10 +13,10 @@ const Given = z.strictObject({
 });
 
 /**
- * The recorded call with this answer. It has no sampled ids, so nobody trains it. Throws `request_invalid` for a call of a tool
+ * The recorded call with this answer. It has no sampled ids, so it is never trained. Throws `request_invalid` for a call of a tool
  * that the harness does not have.
  */
-export function editedAnswer({ tools }: Recording, { call, ...rest }: RecordedCall, answer: string): RecordedCall {
+export function editedAnswer({ tools }: SessionRecording, { call, ...rest }: RecordedCall, answer: string): RecordedCall {
   const { finished } = rest;
   if (finished === null)
     throw new AlidadeError("request_invalid", "the turn has no answer that another one could replace", { param: "edit" });

@@ -10,10 +10,10 @@ import { isWork } from "./cut.ts";
 import type { PlacedRequest, Replay, ReplayRequest } from "./replay.ts";
 
 /** A request of a session that replays: as it was sent, and as it was placed. */
-export type Replayed = { replay: Replay; asked: ReplayRequest; found: PlacedRequest };
+export type ReplayedRequest = { replay: Replay; asked: ReplayRequest; found: PlacedRequest };
 
 /** null: the session replays nothing. Waits for nothing, so that two equal requests take two places. */
-export function placeRequest(session: Session, asked: ReplayRequest): Replayed | null {
+export function placeRequest(session: Session, asked: ReplayRequest): ReplayedRequest | null {
   const { replay } = session;
   return replay && { replay, asked, found: replay.place(asked) };
 }
@@ -26,7 +26,7 @@ export async function fromRecord(
   session: Session,
   exchange: Exchange,
   identified: IdentifiedRequest,
-  { replay, asked, found }: Replayed,
+  { replay, asked, found }: ReplayedRequest,
 ): Promise<Call | null> {
   const why = replay.whyDiverged(found, asked);
   const { placed } = found;

@@ -14,7 +14,7 @@ export type RecordedCall = {
   finished: CallFinished | null;
 };
 
-export type Recording = {
+export type SessionRecording = {
   opened: Opened;
   /** In the order in which they were begun. */
   calls: readonly RecordedCall[];
@@ -22,7 +22,7 @@ export type Recording = {
 };
 
 /** Throws `not_found` where the log is gone, and `store_error` where lines of it are damaged. */
-export function toRecording(sessionId: string, lines: readonly LogLine[]): Recording {
+export function toRecording(sessionId: string, lines: readonly LogLine[]): SessionRecording {
   const [opened, ...rest] = lines;
   if (opened === undefined)
     throw new AlidadeError("not_found", `the log of session ${sessionId} is not there any more: it cannot be replayed`);

@@ -6,16 +6,16 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { NeutralRequest, Tool } from "../../base/schema/message.ts";
 import type { Compared, ReplayClass, ReplayEnded } from "../../base/schema/session-log.ts";
 import { sameJson } from "../../base/wire/same-json.ts";
-import type { CallLabels } from "../dialects/dialect.ts";
+import type { CallLabels } from "../dialects/index.ts";
 import type { Call } from "../session/call.ts";
 import { pausedWithin } from "../session/paused-within.ts";
-import { type Comparison, compareRequests, rankOf } from "./compare-requests.ts";
+import { compareRequests, type RequestComparison, rankOf } from "./compare-requests.ts";
 import { type Cut, isWork } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
-import type { RecordedCall, Recording } from "./recording.ts";
+import type { RecordedCall, SessionRecording } from "./recording.ts";
 
 export type ReplayOptions = {
-  recording: Recording;
+  recording: SessionRecording;
   cut: Cut;
   /** What comes behind the replayed part: samples of an engine, or nothing. */
   after: "sample" | "stop";
@@ -34,10 +34,10 @@ export type ReplayOptions = {
 export type ReplayRequest = { dialect: string; labels: CallLabels; request: NeutralRequest; sent: RestoredRequest };
 
 /** A request at a recorded place. `isAnswered`: from the record. */
-export type Placed = { recorded: RecordedCall; isAnswered: boolean; comparison: Comparison };
+export type RecordedPlace = { recorded: RecordedCall; isAnswered: boolean; comparison: RequestComparison };
 
 /** The request as the engine gets it, and its place; null where the record has none for it. */
-export type PlacedRequest = { request: NeutralRequest; restored: RestoredRequest; placed: Placed | null };
+export type PlacedRequest = { request: NeutralRequest; restored: RestoredRequest; placed: RecordedPlace | null };
 
 export class Replay {
   readonly #options: ReplayOptions;
@@ -117,7 +117,7 @@ export class Replay {
   }
 
   /** Gives the place back: the request turned out to be another one that comes again. */
-  release({ recorded }: Placed, taken: Call): void {
+  release({ recorded }: RecordedPlace, taken: Call): void {
     if (recorded.call.id === taken.id) return;
     this.#taken.delete(recorded.call.id);
     this.#taken.add(taken.id);
@@ -162,25 +162,25 @@ export class Replay {
     };
   }
 
-  compared(placed: Placed | null, difference: string | null): Compared {
+  compared(placed: RecordedPlace | null, difference: string | null): Compared {
     if (placed === null) return { type: "compared", time: Date.now(), call_id: null, class: "structure", difference };
     return { type: "compared", time: Date.now(), call_id: placed.recorded.call.id, ...placed.comparison };
   }
 
   /** The recorded call whose answer is given for this one: another where it was written by hand. */
-  answerOf(placed: Placed): RecordedCall {
+  answerOf(placed: RecordedPlace): RecordedCall {
     const { edited } = this.#options;
     return edited?.call.id === placed.recorded.call.id ? edited : placed.recorded;
   }
 
-  #isLeft({ comparison }: Placed): boolean {
+  #isLeft({ comparison }: RecordedPlace): boolean {
     return comparison.class === "structure" || (comparison.class === "words" && this.#options.words === "end");
   }
 
-  /** Of the recorded calls at this place that nobody has asked for yet, the most alike. */
-  #find({ dialect, labels }: ReplayRequest, request: NeutralRequest, restored: RestoredRequest): Placed | null {
+  /** The most alike of the recorded calls at this place that no request has taken yet. */
+  #find({ dialect, labels }: ReplayRequest, request: NeutralRequest, restored: RestoredRequest): RecordedPlace | null {
     const { cut } = this.#options;
-    let best: Placed | null = null;
+    let best: RecordedPlace | null = null;
     for (const recorded of this.#options.recording.calls) {
       const { begun } = recorded.call;
       if (this.#taken.has(recorded.call.id) || begun.dialect !== dialect) continue;

@@ -6,14 +6,14 @@ import { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { EngineFacts } from "../../engines/index.ts";
 import type { Harness } from "../../harnesses/index.ts";
-import { type Cut, cutAfter, editedAnswer, type Recording, Replay, whyNoRecordedPrompt } from "../../proxy/index.ts";
+import { type Cut, cutAfter, editedAnswer, Replay, type SessionRecording, whyNoRecordedPrompt } from "../../proxy/index.ts";
 import { usesNetwork } from "../../sandboxes/index.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
 
 export type ReplayOrder = {
   run_id: string;
   record: RolloutRecord;
-  recording: Recording;
+  recording: SessionRecording;
   task: Task;
   harness: Harness;
   /** The last turn that is answered from the record, as `alidade show` numbers them; null: all of them are. */

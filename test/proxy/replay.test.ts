@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import { engineNamed } from "../../engines/registry.ts";
-import { cutAfter, editedAnswer, HarnessProxy, type Recording, Replay, toRecording } from "../../proxy/index.ts";
+import { cutAfter, editedAnswer, HarnessProxy, Replay, type SessionRecording, toRecording } from "../../proxy/index.ts";
 import type { ReplayOptions } from "../../proxy/replay/replay.ts";
 import { MemoryStore } from "../../proxy/store/index.ts";
 import { type Sampling, TemplatedEngine } from "../fakes/engines/templated-engine.ts";
@@ -41,7 +41,7 @@ async function drive(client: Client, printed: (turn: number, command: string) =>
 type At = AsyncDisposable & {
   engine: TemplatedEngine;
   proxy: HarnessProxy;
-  recording: Recording;
+  recording: SessionRecording;
   answers: Said[];
   again(options: Partial<ReplayOptions>, spec?: Partial<SessionSpec>): Promise<Client>;
 };

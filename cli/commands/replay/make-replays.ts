@@ -28,7 +28,7 @@ export type ReplayFlags = {
   json?: boolean;
 };
 
-type Wanted = {
+type WantedReplay = {
   turn: number | null;
   sampled: { samples: number; atOnce: number; rendered: boolean; model: string | null; edit: string | null; engine: EngineFlags } | null;
 };
@@ -39,7 +39,7 @@ export type MadeReplays = { path: string; source: RolloutRecord; records: Rollou
 /** `name`: as `alidade show` takes it. Throws what is wrong with the order before a sandbox is made. */
 export async function makeReplays(
   name: string | undefined,
-  { verb, flags, wanted }: { verb: string; flags: ReplayFlags; wanted: Wanted },
+  { verb, flags, wanted }: { verb: string; flags: ReplayFlags; wanted: WantedReplay },
   signal: AbortSignal,
 ): Promise<MadeReplays> {
   const note = (text: string): void => say(`  ${text}`);
