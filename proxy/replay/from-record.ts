@@ -38,9 +38,7 @@ export async function fromRecord(
   }
   if (placed?.isAnswered) {
     const recorded = replay.answerOf(placed);
-    const own = replay.own ? session.call(recorded.call.id) : undefined;
-    if (own) session.running.join(own, exchange);
-    const call = own ?? (await copyCall(session, exchange, identified, recorded));
+    const call = await copyCall(session, exchange, identified, recorded);
     await session.record(replay.compared(placed, null));
     if (replay.hasGivenAll) await arrive(session, replay);
     return call;

@@ -21,14 +21,10 @@ export type ReplayOptions = {
   after: "sample" | "stop";
   /** Other words than the recorded ones end the replay, as another structure does. */
   words: "end" | "go_on";
-  /** The recording is the session's own log, up to where its process was killed. */
-  own?: boolean;
   /** The engine renders the prompt behind the replayed part: it need not be the recorded one. */
   rendered?: boolean;
   /** The last answer, given by hand. */
   edited?: RecordedCall | null;
-  /** How an earlier replay of the same log ended: its clock counts from there. */
-  earlier?: ReplayEnded | null;
 };
 
 export type ReplayRequest = { dialect: string; labels: CallLabels; request: NeutralRequest; sent: RestoredRequest };
@@ -55,10 +51,6 @@ export class Replay {
   constructor(options: ReplayOptions) {
     this.#options = options;
     this.#byId = new Map(options.recording.calls.map((one) => [one.call.id, one]));
-  }
-
-  get own(): boolean {
-    return this.#options.own ?? false;
   }
 
   get isRendered(): boolean {
@@ -242,11 +234,10 @@ export class Replay {
     const calls = recording.calls.filter(({ call }) => cut.answered.has(call.id)).map(({ call }) => call);
     const [first] = calls;
     if (first === undefined) return 0;
-    const { earlier } = this.#options;
-    const from = earlier?.time ?? first.begun.time;
+    const from = first.begun.time;
     const to = cut.next?.call.begun.time ?? Math.max(...calls.map(({ outcome, begun }) => outcome?.time ?? begun.time));
     const spans = calls.map(({ begun, outcome }) => ({ from: begun.time, to: outcome?.time ?? null, pauses: outcome?.pauses ?? [] }));
-    return (earlier?.recorded_ms ?? 0) + Math.max(0, to - from - pausedWithin(spans, from, to));
+    return to - from - pausedWithin(spans, from, to);
   }
 }
 
