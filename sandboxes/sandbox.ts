@@ -130,6 +130,9 @@ export const factsWithoutEngine = {
 /** How changes are read. */
 export type ChangesOptions = Omit<LayerRules, "disk"> & { signal?: AbortSignal };
 
+/** How the state of a service is read. `end`: the service is ended first, so that it writes down what it holds; else it stands still meanwhile. */
+export type StateOptions = { end: boolean; signal: AbortSignal };
+
 /** The sandbox's one way out. A connection to `url` inside arrives at `onConnection`, and is known to come from this sandbox. */
 export interface Door extends AsyncDisposable {
   /** As seen from inside, without a trailing slash: `http://127.0.0.1:4000` in Docker. */
@@ -178,6 +181,12 @@ export interface Sandbox extends AsyncDisposable {
    * that is no service, and `sandbox_died` for a service that has ended.
    */
   start(service: string, argv: string[], signal: AbortSignal): Promise<Duplex>;
+  /**
+   * Returns the regular files that a service's `state` names, by their absolute paths without the first slash. They are
+   * read from outside, within bounds. Throws `not_found` for a name that is no service, and `output_too_large`. Present
+   * where `capabilities.services` is true.
+   */
+  readState?(service: string, options: StateOptions): Promise<TreeFile[]>;
   /** Ends every process inside and keeps the files, so that nothing of the agent runs while its work is read. */
   freeze(next?: AfterFreeze): Promise<void>;
   /**

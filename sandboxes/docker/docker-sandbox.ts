@@ -12,7 +12,17 @@ import { type DoorConnection, type DoorKind, doorInside, type OnConnection } fro
 import { joinConnections } from "../door/join-connections.ts";
 import { imageAt } from "../images/image-at.ts";
 import { takeSnapshot } from "../images/snapshot.ts";
-import type { AfterFreeze, ChangesOptions, Door, ExecOptions, ExecResult, Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
+import type {
+  AfterFreeze,
+  ChangesOptions,
+  Door,
+  ExecOptions,
+  ExecResult,
+  Sandbox,
+  SandboxFacts,
+  SandboxSpec,
+  StateOptions,
+} from "../sandbox.ts";
 import { commandStream } from "../services/command-stream.ts";
 import type { RunningServices } from "../services/service-container.ts";
 import { pauseContainer } from "./client.ts";
@@ -279,6 +289,11 @@ export class DockerSandbox implements Sandbox {
     }
     if (!this.#services) throw noService(service);
     return this.#services.start(service, argv, signal);
+  }
+
+  async readState(service: string, options: StateOptions): Promise<TreeFile[]> {
+    if (!this.#services) throw noService(service);
+    return this.#services.readState(service, options);
   }
 
   /** Where only reads follow, the engine stops all processes at once: one request in the place of two commands inside. */

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { type Duplex, Readable } from "node:stream";
 import type Docker from "dockerode";
 import { AlidadeError } from "../../base/errors.ts";
+import { isBelow, type TreeFile } from "../../base/files/file-tree.ts";
 import { BoundedOutput } from "../../base/host/bounded-output.ts";
 import { type Service, serviceFiles } from "../../base/schema/environment/services.ts";
 import { demultiplex } from "../docker/attached-stream.ts";
@@ -20,7 +21,7 @@ import { type ImageStart, type ReadyCheck, type ReadyWords, readyCheck } from ".
 import { environmentImage } from "../images/environment-image.ts";
 import { imageAt } from "../images/image-at.ts";
 import { type ImageFacts, imageFacts, ownPasswd } from "../images/image-facts.ts";
-import type { ExecResult, SandboxFacts, ServiceFacts } from "../sandbox.ts";
+import type { ExecResult, SandboxFacts, ServiceFacts, StateOptions } from "../sandbox.ts";
 
 /** `container`: the one whose network namespace the services use. `etc`: folder of this machine with their /etc/hosts. */
 export type ServiceNetwork = { container: string; etc: string };
@@ -59,6 +60,8 @@ export type RunningServices = AsyncDisposable & {
   areAsNew(): Promise<boolean>;
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** As `Sandbox.readState`. */
+  readState(name: string, options: StateOptions): Promise<TreeFile[]>;
   /** Runs a command in the service `name`. */
   start(name: string, argv: string[], signal: AbortSignal): Promise<Duplex>;
 };
@@ -79,6 +82,7 @@ export async function startService(
   const { Config } = await imageAt(docker, image.id).inspect();
   const user = service.user ?? Config.User;
   const owner = await uidOf(user, image.etc);
+  assertStays(service, image);
   const request = await containerRequest(place, container, service, image, { user, owner }, signal);
   const started = await startContainer(docker, request, service, disk_limit, null, signal, (made) => makeFolders(made, service, owner));
   const argv = [...(service.entrypoint ?? image.entrypoint), ...(service.command ?? (service.entrypoint ? [] : (Config.Cmd ?? [])))];
@@ -92,6 +96,14 @@ export async function startService(
     exec: (command, options = {}) => execIn(docker, started.container.id, command, options),
     watchdog: started.disk_limit === "watchdog" ? new Watchdog(started.container, service.disk_mb) : null,
   };
+}
+
+/** What lies in a VOLUME is memory here, which is gone as soon as the service has ended. */
+function assertStays({ state }: Service, { volumes }: ImageFacts): void {
+  const lost = state.find((path) => volumes.some((volume) => isBelow(path, volume) || isBelow(volume, path)));
+  if (lost === undefined) return;
+  const message = `its state ${lost} lies in a VOLUME of its image and is gone when it ends: let it keep its state in another folder.`;
+  throw new AlidadeError("sandbox_unavailable", message);
 }
 
 async function makeFolders(container: Docker.Container, { folders }: Service, owner: number): Promise<void> {

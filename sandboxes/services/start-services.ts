@@ -15,7 +15,9 @@ import { removeContainer } from "../docker/remove.ts";
 import { noService } from "../door/connector.ts";
 import { endedEarly, failure, hasEnded, untilReady } from "../healthcheck.ts";
 import { imageAt } from "../images/image-at.ts";
+import type { StateOptions } from "../sandbox.ts";
 import { commandStream } from "./command-stream.ts";
+import { readState } from "./read-state.ts";
 import { type RunningServices, type ServiceContainer, type ServicePlace, startService } from "./service-container.ts";
 
 type StartingService = { started: Promise<ServiceContainer>; ready: Promise<void> };
@@ -50,7 +52,15 @@ export async function startServices(place: ServicePlace, services: Services, sig
       Object.hasOwn(services, name) ? place.networks[(services[name] as Service).network].container : null;
     const facts = running.map((one) => one.facts);
     const start: RunningServices["start"] = (one, argv, within) => startIn(place, running, one, argv, within);
-    return { facts, networkOf, start, ...together(place.docker, running), [Symbol.asyncDispose]: () => release.disposeAsync() };
+    const read: RunningServices["readState"] = (one, options) => readStateIn(place, running, services, one, options);
+    return {
+      facts,
+      networkOf,
+      start,
+      readState: read,
+      ...together(place.docker, running),
+      [Symbol.asyncDispose]: () => release.disposeAsync(),
+    };
   } catch (error) {
     stop.abort();
     for (const { started, ready } of all) {
@@ -71,6 +81,13 @@ async function startIn({ docker }: ServicePlace, running: ServiceContainer[], na
   const one = running.find(({ facts }) => facts.name === name);
   if (!one) throw noService(name);
   return commandStream(docker, one.container.id, argv, signal);
+}
+
+async function readStateIn({ docker }: ServicePlace, running: ServiceContainer[], services: Services, name: string, options: StateOptions) {
+  const one = running.find(({ facts }) => facts.name === name);
+  if (!one) throw noService(name);
+  const { state, disk_mb } = services[name] as Service;
+  return readState(docker, one.container, { paths: state, disk_mb }, options);
 }
 
 /** One that has ended cannot be paused. */
