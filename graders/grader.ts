@@ -5,6 +5,7 @@ import type { Environment, GraderSpec, Task } from "../base/schema/task.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { Sandbox } from "../sandboxes/index.ts";
 import type { NetworkLog } from "../sandboxes/network/index.ts";
+import type { ServiceQuestion } from "./work/ask-service.ts";
 
 /** The tokenizer of a model at an engine: text to ids, with the template's tokens where the text has them, and back. */
 export type ModelTokenizer = {
@@ -30,12 +31,21 @@ export type OpenSampler = (task_id: string, grades: string) => Promise<GraderSam
 /** `network`: what was asked of its network, with a budget of its own; absent where it is not known. */
 export type GradingSandbox = Sandbox & { network?: NetworkLog };
 
+/** The state of a task's services before the agent began and after it ended: layers with `/state/<service>/<path>`. */
+export type ServiceReadings = {
+  before: WorkLayer;
+  /** Also `/answers/<question>.json`: what running services answered. */
+  after: WorkLayer;
+};
+
 export type GradeContext = {
   task: Task;
   /** What the agent changed, read from outside after everything inside was ended. */
   work: WorkLayer;
   /** The works of a task with steps, one after each that the agent ended, in order. `work` is the last of them. */
   steps?: readonly WorkLayer[];
+  /** What was read of the task's services. Absent where the task has none whose `state` is read. */
+  services?: ServiceReadings;
   /** The agent's trajectory, reconstructed before grading. Absent without an agent, as in `alidade check`. */
   trajectory?: Trajectory;
   /** Absent where the grader does not say `asksModels`, and where there is no proxy. */
@@ -89,6 +99,8 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   readonly loose?: (spec: Spec) => LooseText[];
   /** It asks models: `grade` gets a `sampler`. */
   readonly asksModels?: boolean;
+  /** What it asks services that run, once the agent has ended. */
+  readonly asksServices?: (spec: Spec) => ServiceQuestion[];
   /** Where specs of other graders stand in its own. */
   readonly parts?: GraderParts<Spec>;
   /**

@@ -10,7 +10,7 @@ export {
   noOutput,
   type SandboxOwner,
 } from "./grade.ts";
-export type { GradeContext, Grader, GraderSampler, OpenSampler } from "./grader.ts";
+export type { GradeContext, Grader, GraderSampler, OpenSampler, ServiceReadings } from "./grader.ts";
 export { HarborSpec, removeTests } from "./harbor.ts";
 export { checkTier, isBelowTier, tierOfTask } from "./min-tier.ts";
 export { asksModels, environmentsOf, graderOf, graderRegistry, graders, specOfGrader, withParts } from "./registry.ts";
@@ -21,5 +21,6 @@ export { longestMath } from "./rules/same-math.ts";
 export { isLastStep, stepsOfGrader, stepsVerdict, taskOfStep } from "./steps.ts";
 export { TestsSpec, testWork } from "./tests.ts";
 export { reopenWork } from "./work/reopen-work.ts";
+export { readServicesAfter, readServicesBefore } from "./work/service-readings.ts";
 export { keepSetUp } from "./work/set-up-layer.ts";
 export { takeWork } from "./work/work.ts";

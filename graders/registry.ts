@@ -31,6 +31,7 @@ export const graderRegistry = registryOf<Grader>({
     expected: "function?",
     loose: "function?",
     asksModels: "boolean?",
+    asksServices: "function?",
     parts: "object?",
     tier: "function?",
     grade: "function",

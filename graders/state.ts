@@ -3,13 +3,13 @@
  * is read from outside, and nothing of the work is run.
  */
 import { posix } from "node:path";
-import { buffer } from "node:stream/consumers";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../base/errors.ts";
 import { matchesAny } from "../base/files/file-tree.ts";
-import { type Change, readLayer, type WorkLayer } from "../base/files/layer.ts";
+import type { Change } from "../base/files/layer.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import type { Sandbox } from "../sandboxes/index.ts";
+import { changedRows } from "./bounded/changed-rows.ts";
 import { queryRows } from "./bounded/query-rows.ts";
 import type { GradeContext, Grader } from "./grader.ts";
 import {
@@ -24,6 +24,9 @@ import {
   whyTooLong,
 } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
+import type { ServiceQuestion } from "./work/ask-service.ts";
+import { contentsOf, type FileContent } from "./work/layer-contents.ts";
+import { type ServiceFile, ServiceFiles } from "./work/service-files.ts";
 import { workEvidence } from "./work/work.ts";
 
 const WorkPath = z
@@ -33,66 +36,161 @@ const WorkPath = z
     error: "give a normal path: from the workdir, or absolute",
   });
 
+const ServiceName = z.string().min(1).max(63).describe("the name of a service, whose `state` is read");
+
+const Unchanged = z.strictObject({
+  file: WorkPath.describe("a SQLite database of the service, which is compared with what it was before the agent: all tables, row by row"),
+  except: z
+    .array(
+      z.strictObject({
+        table: z.string().min(1),
+        where: z.string().min(1).optional().describe("an SQL expression that is true of rows that may differ; left out: all"),
+        columns: z.array(z.string().min(1)).min(1).optional().describe("what of them may differ; left out: they may also come and go"),
+      }),
+    )
+    .max(50)
+    .default([]),
+});
+
+const AskedOver = z.strictObject({
+  port: z.number().int().min(1).max(65_535),
+  get: z.string().regex(/^\/[!-~]*$/, "give a path, such as /tickets/1"),
+  json: JsonPointer.optional().describe("a place in the answer, which is JSON"),
+});
+
+const places = ["file", "http", "unchanged"] as const;
+
 const Check = z
   .strictObject({
-    file: WorkPath.describe("from the workdir, or absolute inside the sandbox"),
+    service: ServiceName.optional(),
+    file: WorkPath.optional().describe("from the workdir, or absolute inside the sandbox; of a service always absolute"),
     json: JsonPointer.optional().describe("a place in the file, which is JSON"),
     query: z
       .string()
       .regex(/^\s*(?:select|with|values)\b/i, "give a query that reads: SELECT, WITH or VALUES")
       .optional()
       .describe("of the file, which is a SQLite database"),
+    http: AskedOver.optional().describe("what the service answers to a GET once the agent has ended"),
+    unchanged: Unchanged.optional(),
     ...conditionFields,
   })
-  .refine(hasOneCondition, oneCondition)
+  .refine((check) => places.filter((place) => check[place] !== undefined).length === 1, { error: `give one of ${places.join(", ")}` })
+  .refine((check) => (check.unchanged === undefined ? hasOneCondition(check) : !hasOneCondition(check)), {
+    error: `${oneCondition.error}; beside \`unchanged\` none`,
+  })
+  .refine(({ service, http, unchanged }) => service !== undefined || (http === undefined && unchanged === undefined), {
+    path: ["service"],
+    error: "name the service that `http` asks or `unchanged` reads",
+  })
+  .refine(({ service, file, unchanged }) => service === undefined || posix.isAbsolute(file ?? unchanged?.file ?? "/"), {
+    path: ["file"],
+    error: "of a service give an absolute path",
+  })
+  .refine(({ json, query, file }) => file !== undefined || (json === undefined && query === undefined), {
+    path: ["file"],
+    error: "json and query are of a file",
+  })
   .refine(({ json, query }) => json === undefined || query === undefined, { path: ["query"], error: "give json or query, and not both" });
 type Check = z.infer<typeof Check>;
+
+const OnlyOfService = z.strictObject({
+  service: ServiceName,
+  files: z.array(z.string().min(1)).describe("globs of absolute paths of its state that may have changed"),
+});
 
 const StateSpec = z
   .strictObject({
     kind: z.literal("state"),
     checks: z.array(Check).max(200).default([]),
-    only: z.array(z.string().min(1)).optional().describe("globs of what may have changed: from the workdir, or absolute"),
+    only: z
+      .array(z.union([z.string().min(1), OnlyOfService]))
+      .optional()
+      .describe("globs of what may have changed: from the workdir, or absolute; `{service, files}` says it of a service"),
   })
   .refine(({ checks, only }) => checks.length > 0 || only !== undefined, { error: "give checks, or only" });
+type StateSpec = z.infer<typeof StateSpec>;
 
-export const state: Grader<z.infer<typeof StateSpec>> = {
+export const state: Grader<StateSpec> = {
   name: "state",
   title: "What is left: files, JSON, SQLite, and nothing else changed",
   version: "2",
   spec: StateSpec,
   // A value in JSON or of a query is a part of the file: nothing here knows what to write around it.
-  loose: ({ checks }) =>
-    checks.flatMap((check) => (check.json === undefined && check.query === undefined ? looseTexts(check, check.file) : [])),
+  loose: ({ checks }) => checks.flatMap((check) => (isText(check) ? looseTexts(check, check.file) : [])),
+  asksServices: ({ checks }) => checks.flatMap(questionsOf),
   tier: () => "T3",
 
   async grade({ checks, only }, context) {
     const started = performance.now();
     await using files = await LeftFiles.open(
-      checks.map(({ file }) => file),
+      checks.flatMap(({ service, file }) => (service === undefined && file !== undefined ? [file] : [])),
       context,
     );
+    const services = await ServiceFiles.open(context, {
+      files: checks.flatMap(({ service, file, unchanged }) => fileOf(service, file ?? unchanged?.file)),
+      questions: checks.flatMap(questionsOf),
+      changes: ofServices(only).map(({ service }) => service),
+    });
     const results: RuleResult[] = [];
+    const differing: string[] = [];
     for (const [index, check] of checks.entries()) {
-      const why = await whyNot(check, files, context.signal);
+      const why = await whyNot(check, { files, services, differing }, context.signal);
       results.push({ name: nameOf(check, index), holds: why === null, why: why ?? "" });
     }
     const { work_sha256, no_change, added, modified, deleted } = workEvidence(context.work, context.task);
-    const changed = [...added, ...modified, ...deleted];
-    const others = only === undefined ? [] : changed.filter((path) => !matchesAny(path, only));
-    if (only !== undefined)
-      results.push({ name: "nothing else", holds: others.length === 0, why: `changed: ${others.slice(0, 10).join(", ")}` });
-    return ruleVerdict("state", results, context, started, { work_sha256, no_change });
+    const globs = only?.filter((one) => typeof one === "string");
+    // A list that speaks of services alone says nothing about the work.
+    if (globs !== undefined && (globs.length > 0 || only?.length === 0))
+      results.push(nothingElse("nothing else", [...added, ...modified, ...deleted], globs));
+    for (const { service, files: allowed } of ofServices(only))
+      results.push(nothingElse(`nothing else of ${service}`, services?.changed(service) ?? [], allowed));
+    return ruleVerdict("state", results, context, started, {
+      work_sha256,
+      no_change,
+      ...(differing.length > 0 && { changed_rows: differing.slice(0, mostRows) }),
+    });
   },
 };
 
-function nameOf({ file, json, query }: Check, index: number): string {
-  return `${index + 1} ${file}${json ?? ""}${query === undefined ? "" : " query"}`;
+function isText(check: Check): check is Check & { file: string } {
+  return check.file !== undefined && check.service === undefined && check.json === undefined && check.query === undefined;
 }
 
+function questionsOf({ service, http }: Check): ServiceQuestion[] {
+  return service === undefined || http === undefined ? [] : [{ service, port: http.port, get: http.get }];
+}
+
+function fileOf(service: string | undefined, file: string | undefined): ServiceFile[] {
+  return service === undefined || file === undefined ? [] : [{ service, file }];
+}
+
+function ofServices(only: StateSpec["only"] = []): z.infer<typeof OnlyOfService>[] {
+  return only.filter((one) => typeof one !== "string");
+}
+
+function nothingElse(name: string, changed: string[], globs: string[]): RuleResult {
+  const others = changed.filter((path) => !matchesAny(path, globs));
+  return { name, holds: others.length === 0, why: `changed: ${others.slice(0, 10).join(", ")}` };
+}
+
+function nameOf({ service, file, json, query, http, unchanged }: Check, index: number): string {
+  const whose = service === undefined ? "" : `${service} `;
+  const place = http ? `GET ${http.get}${http.json ?? ""}` : unchanged ? `${unchanged.file} unchanged` : `${file}${json ?? ""}`;
+  return `${index + 1} ${whose}${place}${query === undefined ? "" : " query"}`;
+}
+
+/** Evidence is for a person. */
+const mostRows = 50;
+
+/** What checks look at. `differing`: receives rows that differ, for the evidence. */
+type Places = { files: LeftFiles; services: ServiceFiles | null; differing: string[] };
+
 /** null where the check holds. */
-async function whyNot(check: Check, files: LeftFiles, signal: AbortSignal): Promise<string | null> {
-  const found = await readingOf(check, files, signal);
+async function whyNot(check: Check, places: Places, signal: AbortSignal): Promise<string | null> {
+  const { service, unchanged } = check;
+  if (service !== undefined && unchanged !== undefined && places.services !== null)
+    return whyChanged({ service, ...unchanged }, places.services, places.differing, signal);
+  const found = await readingOf(check, places, signal);
   if ("problem" in found) return found.problem;
   const [holds] = await hold(check, [found.value], signal);
   if (holds === true) return null;
@@ -101,31 +199,83 @@ async function whyNot(check: Check, files: LeftFiles, signal: AbortSignal): Prom
   return holds === null ? "the pattern was not decided in time" : `it is ${textOfValue(found.value).slice(0, 200) || "not there"}`;
 }
 
+type Reading = { value: unknown } | { problem: string };
+
 async function readingOf(
-  { file, json, query }: Check,
-  files: LeftFiles,
+  { service, file = "", json, query, http }: Check,
+  { files, services }: Places,
   signal: AbortSignal,
-): Promise<{ value: unknown } | { problem: string }> {
-  const content = await files.read(file);
+): Promise<Reading> {
+  if (service === undefined || services === null) {
+    const [content, log] = [await files.read(file), query === undefined ? null : await files.read(`${file}-wal`)];
+    return valueIn(content, log, { json, query }, (error) => ({ problem: error }), signal);
+  }
+  if (http !== undefined) return answeredValue(services.answer({ service, port: http.port, get: http.get }), http.json);
+  const at = (path: string) => services.after({ service, file: path });
+  return valueIn(at(file), at(`${file}-wal`), { json, query }, (error) => unreadable(service, file, error), signal);
+}
+
+/** A query that cannot be made is the task's fault or the machine's, for no agent writes a service's files. Too many rows are a fact. */
+function unreadable(service: string, file: string, error: string): Reading {
+  if (error.startsWith("Error: more than ")) return { problem: error };
+  throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be read: ${error}`);
+}
+
+async function valueIn(
+  content: FileContent,
+  log: FileContent,
+  { json, query }: Pick<Check, "json" | "query">,
+  onError: (error: string) => Reading,
+  signal: AbortSignal,
+): Promise<Reading> {
   if (content === "too large") return { problem: `the files that are looked at have more than ${mostBytes} bytes` };
   if (content === null) return { value: undefined };
   if (query !== undefined) {
-    const log = await files.read(`${file}-wal`);
     const rows = await queryRows(content, Buffer.isBuffer(log) ? log : null, query, signal);
-    return "error" in rows ? { problem: rows.error } : { value: rows.rows };
+    return "error" in rows ? onError(rows.error) : { value: rows.rows };
   }
-  if (json === undefined) return { value: content.toString("utf8") };
+  return json === undefined ? { value: content.toString("utf8") } : jsonAt(content.toString("utf8"), json);
+}
+
+function jsonAt(text: string, json: string): Reading {
   try {
-    return { value: valueAt(readJson(content.toString("utf8")), json) };
+    return { value: valueAt(readJson(text), json) };
   } catch (error) {
     return { problem: `it is no JSON: ${messageOf(error).slice(0, 200)}` };
   }
 }
 
+/** What is not found is not there. Another failure of the service says nothing about the work. */
+function answeredValue({ status, body }: { status: number; body: string }, json: string | undefined): Reading {
+  if (status === 404) return { value: undefined };
+  if (status < 200 || status > 299)
+    throw new AlidadeError("grader_error", `a service answered with the status ${status}: ${body.slice(0, 200)}`);
+  return json === undefined ? { value: body } : jsonAt(body, json);
+}
+
+type UnchangedOf = ServiceFile & z.infer<typeof Unchanged>;
+
+async function whyChanged(
+  { service, file, except }: UnchangedOf,
+  services: ServiceFiles,
+  differing: string[],
+  signal: AbortSignal,
+): Promise<string | null> {
+  const at = (when: "before" | "after") => {
+    const [content, log] = [services[when]({ service, file }), services[when]({ service, file: `${file}-wal` })];
+    return Buffer.isBuffer(content) ? { content, log: Buffer.isBuffer(log) ? log : null } : null;
+  };
+  const [before, after] = [at("before"), at("after")];
+  if (before === null) throw new AlidadeError("grader_error", `${file} of the service ${service} was not there before the agent began`);
+  if (after === null) return "it is not there any more, or too large";
+  const found = await changedRows(before, after, except, signal);
+  if ("error" in found) throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be compared: ${found.error}`);
+  differing.push(...found.rows);
+  return found.count === 0 ? null : `${found.count} rows differ: ${found.rows.join("; ")}`;
+}
+
 /** All files that are looked at, in memory. What is larger was made to fill it, or is no state that is compared. */
 const mostBytes = 128 * 1024 * 1024;
-
-type FileContent = Buffer | "too large" | null;
 
 /** The files as the agent left them: changed ones come from its work, all others from a sandbox as it was delivered. */
 class LeftFiles implements AsyncDisposable {
@@ -177,22 +327,4 @@ class LeftFiles implements AsyncDisposable {
 
 function absolutePath(path: string, { task }: GradeContext): string {
   return posix.isAbsolute(path) ? path : `${task.environment.workdir}/${path}`;
-}
-
-/** One pass over the work, to its end. */
-async function contentsOf(work: WorkLayer, paths: Set<string>, room: number): Promise<Map<string, FileContent>> {
-  const found = new Map<string, FileContent>();
-  const firstNames = new Map<string, string>();
-  let left = room;
-  for await (const { path, type, target, size, content } of readLayer(work)) {
-    if (!paths.has(path)) continue;
-    if (type === "hardlink" && target !== null) firstNames.set(path, target);
-    if (content === null) continue;
-    found.set(path, size > left ? "too large" : await buffer(content));
-    left -= size > left ? 0 : size;
-  }
-  if (firstNames.size === 0) return found;
-  const firsts = await contentsOf(work, new Set(firstNames.values()), left);
-  for (const [path, first] of firstNames) found.set(path, firsts.get(first) ?? null);
-  return found;
 }

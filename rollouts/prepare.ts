@@ -5,7 +5,7 @@ import type { WorkLayer } from "../base/files/layer.ts";
 import { Deadline } from "../base/host/deadline.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
 import type { NewSession } from "../base/schema/session-spec.ts";
-import { deliveredFiles, keepSetUp } from "../graders/index.ts";
+import { deliveredFiles, keepSetUp, readServicesBefore } from "../graders/index.ts";
 import type { Harness, HarnessLaunch } from "../harnesses/index.ts";
 import { containerPlatform, ensureOwnPack, ensurePack, hostPlatform, type Pack } from "../harnesses/index.ts";
 import { openTools, type Session, type ToolRelay } from "../proxy/index.ts";
@@ -35,6 +35,8 @@ export type PreparedRollout = AsyncDisposable & {
   delivered: TreeFile[];
   /** What the task's set-up left; null where it has none. */
   setUp: WorkLayer | null;
+  /** What graders read of its services, before the agent; null where they read nothing. */
+  servicesBefore: WorkLayer | null;
 };
 
 /** The backend, or what hands out its sandboxes. */
@@ -111,6 +113,7 @@ async function prepareWithin(
   await setUp(sandbox, task, rules, signal);
   const left = await keepSetUp(sandbox, task, delivered, setup.folder.blobs, signal);
   await conceal(sandbox, task, signal);
+  const servicesBefore = await readServicesBefore(sandbox, task, setup.folder.blobs, { signal, graders: setup.graders });
 
   const spec: Partial<NewSession> = {
     ...plan.session,
@@ -174,6 +177,7 @@ async function prepareWithin(
     pack,
     delivered,
     setUp: left,
+    servicesBefore,
     [Symbol.asyncDispose]: () =>
       release.disposeAsync().catch((error: unknown) => {
         setup.onProgress({ type: "note", text: `${plan.rollout_id}: what it leaves could not all be cleared away: ${messageOf(error)}` });

@@ -134,8 +134,12 @@ async function newVerdict(
     const reopen = (sha256: string) => reopenWork(blobs, sha256, fresh, signal);
     const work = await reopen(kept.sha256);
     const steps = await Promise.all(record.steps.flatMap((step) => (step.work ? [reopen(step.work.sha256)] : [])));
+    const services = record.services && {
+      before: await openLayer(blobs, record.services.before.sha256),
+      after: await openLayer(blobs, record.services.after.sha256),
+    };
     await using sampler = await samplerFor(setup, task, rollout_id);
-    const asked = { ...context, ...(sampler && { sampler }) };
+    const asked = { ...context, ...(services && { services }), ...(sampler && { sampler }) };
     const verdict = await grade({ ...asked, work, steps, trajectory: { ...trajectory, reward: null, reward_components: [] }, fresh });
     signal.throwIfAborted();
     // The infrastructure measured nothing: the reward that is there stays.

@@ -11,7 +11,7 @@ import { untilAborted } from "../base/host/until-aborted.ts";
 import type { RolloutRecord } from "../base/schema/rollout.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { GradeContext } from "../graders/index.ts";
-import { asksModels, freshSandbox, grade, graderSpec, noOutput, takeWork } from "../graders/index.ts";
+import { asksModels, freshSandbox, grade, graderSpec, noOutput, readServicesAfter, takeWork } from "../graders/index.ts";
 import { isShared, keepsProcesses, lendSandbox, standStill } from "../graders/shared/index.ts";
 import { toErrorRecord } from "../proxy/index.ts";
 import { isFull } from "../proxy/store/index.ts";
@@ -57,6 +57,7 @@ async function runAttempt(setup: RunSetup, plan: RolloutPlan, { signal: stopped,
     run: null,
     told: null,
     setUp: null,
+    services: null,
     work: null,
     steps: [],
     grading: undefined,
@@ -160,6 +161,7 @@ async function gradeWork(attempting: Attempting, work: WorkLayer, place: Pick<Gr
       ...gradingContext(attempting),
       ...place,
       work,
+      ...(attempt.services && { services: attempt.services }),
       ...(trajectory && { trajectory }),
       ...(sampler && { sampler }),
     });
@@ -218,7 +220,7 @@ async function atWork(attempting: Attempting, prepared: PreparedRollout): Promis
   // What a harness leaves without a call is not the policy's work: there is nothing to grade.
   if (run.infrastructure || prepared.session.callCount === 0) return null;
   if (shared) return await gradedThere(attempting, prepared);
-  return await whenThereIsSpace(setup, signal, () => leftBehind(setup, prepared, plan, signal));
+  return await whenThereIsSpace(setup, signal, () => leftBehind(attempting, prepared));
 }
 
 /** Step after step, each graded before the next one begins. */
@@ -239,9 +241,19 @@ async function inSteps(attempting: Attempting, prepared: PreparedRollout): Promi
   return steps.at(-1)?.work ?? null;
 }
 
-async function leftBehind(setup: RunSetup, prepared: PreparedRollout, plan: RolloutPlan, signal: AbortSignal): Promise<WorkLayer> {
+async function leftBehind(attempting: Attempting, prepared: PreparedRollout): Promise<WorkLayer> {
+  const { setup, plan, signal } = attempting;
   await prepared.sandbox.freeze("reads");
+  await readServices(attempting, prepared, true);
   return workOf(setup, prepared, plan, signal);
+}
+
+/** Once nothing of the agent runs any more. `end`: no grader needs the services after it. */
+async function readServices({ setup, plan, attempt, signal }: Attempting, prepared: PreparedRollout, end: boolean): Promise<void> {
+  const { sandbox, servicesBefore } = prepared;
+  if (servicesBefore === null || attempt.services !== null) return;
+  const options = { end, signal, graders: setup.graders };
+  attempt.services = await readServicesAfter(sandbox, plan.task, servicesBefore, setup.folder.blobs, options);
 }
 
 /** Takes the work out of the agent's sandbox, for the record, and grades it there. */
@@ -249,6 +261,7 @@ async function gradedThere(attempting: Attempting, prepared: PreparedRollout): P
   const { setup, plan, attempt, signal } = attempting;
   const { sandbox, session, network } = prepared;
   await (keepsProcesses(plan.task) ? standStill(sandbox) : sandbox.freeze());
+  await whenThereIsSpace(setup, signal, () => readServices(attempting, prepared, false));
   const work = await whenThereIsSpace(setup, signal, () => workOf(setup, prepared, plan, signal));
   await network[Symbol.asyncDispose]();
   await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));

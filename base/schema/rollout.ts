@@ -98,6 +98,11 @@ const RolloutFields = z.strictObject({
   setup: KeptLayer.nullable()
     .default(null)
     .describe("what the task's set-up left before the agent began, kept as `work` is; null where there was none"),
+  services: z
+    .strictObject({ before: KeptLayer, after: KeptLayer })
+    .nullable()
+    .default(null)
+    .describe("what graders read of the task's services, before the agent began and after it ended; kept as `work` is"),
   work: KeptLayer.nullable()
     .default(null)
     .describe("what the agent changed since: `blobs/<sha256>.tar.gz` in the run's folder, its size, and how many paths it names"),

@@ -13,7 +13,15 @@ import { readJson } from "../../base/schema/read-json.ts";
 export type ChildQuestion =
   | { kind: "pattern"; pattern: string; texts: string[] }
   /** `file`: a database on this machine that is nothing but a copy. */
-  | { kind: "query"; file: string; query: string };
+  | { kind: "query"; file: string; query: string }
+  /** Two of them: one database as it was and as it is. */
+  | ({ kind: "diff" } & RowsQuestion);
+
+/** Which rows of two databases differ. `except`: what may. */
+export type RowsQuestion = { before: string; after: string; except: MayDiffer[] };
+
+/** Rows of a table that may differ; all of them without `where`. `columns`: only there; else they may also come and go. */
+export type MayDiffer = { table: string; where?: string | undefined; columns?: string[] | undefined };
 
 /** A start of Node on a machine that is fully loaded. */
 const startSeconds = 60;

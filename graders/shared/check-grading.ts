@@ -23,6 +23,8 @@ function whyNot(task: Task, known?: readonly Grader[]): string | null {
   if (keepsProcesses(task) && task.grading === "fresh") return "grading is fresh, where no process of an agent lives";
   if (keepsProcesses(task) && task.steps !== undefined)
     return "it has steps, and what the agent leaves running could read the tests of one and tell the next";
+  if (keepsProcesses(task) && Object.values(environment.services ?? {}).some(({ state }) => state.length > 0))
+    return "what its services hold is read once every process of the agent has ended (state)";
   if (environment.conceal !== null) return "environment.conceal takes from the agent's sandbox what the tests need";
   const specs = withParts(grader, known).map(
     ({ spec }) => spec as { kind: string; user?: unknown; test_patch?: unknown; test_files?: unknown },

@@ -16,7 +16,18 @@ export async function setAside(
   const error = new AlidadeError("rollout_set_aside", `${why}. It is set aside; \`--resume <run> --retry-set-aside\` runs it again`);
   const now = Date.now();
   const attempt = {
-    ...{ session: null, sandbox: null, pack: null, run: null, told: null, setUp: null, work: null, steps: [], grading: undefined },
+    ...{
+      session: null,
+      sandbox: null,
+      pack: null,
+      run: null,
+      told: null,
+      setUp: null,
+      services: null,
+      work: null,
+      steps: [],
+      grading: undefined,
+    },
     ...{ verdict: null, error: toErrorRecord(error), rules: plainRules(), times: { queued: now, done: now } },
   };
   const record = recordOf(plan, attempt, "done", null);

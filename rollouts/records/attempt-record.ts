@@ -1,10 +1,12 @@
 /** What is known of an attempt: as it grows, and as its record and its trajectory tell it. */
+
 import type { WorkLayer } from "../../base/files/layer.ts";
 import type { NetworkUse } from "../../base/schema/network.ts";
 import type { RolloutRecord, Verdict } from "../../base/schema/rollout.ts";
 import type { ErrorRecord } from "../../base/schema/session-log.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { recordVersions } from "../../base/schema/versions/record-versions.ts";
+import type { ServiceReadings } from "../../graders/index.ts";
 import type { Pack } from "../../harnesses/index.ts";
 import type { Session } from "../../proxy/index.ts";
 import { lossOf, type reconstruction, type TrajectoryFacts, untrainedByAgent } from "../../reconstruct/index.ts";
@@ -25,6 +27,8 @@ export type RunningAttempt = {
   told: ReturnType<typeof reconstruction> | null;
   /** What the task's set-up left; null where it has none, or did not end. */
   setUp: WorkLayer | null;
+  /** What was read of its services; null where graders read nothing of them. */
+  services: ServiceReadings | null;
   work: WorkLayer | null;
   /** Steps of its task that the agent ended. */
   steps: StepRun[];
@@ -94,6 +98,7 @@ export function recordOf(
     mask_reason: state === "done" ? lossOf(run, verdict, attempt.error, attempt.session?.callCount ?? 0).mask_reason : null,
     sandbox: attempt.sandbox && { ...attempt.sandbox },
     setup: attempt.setUp && keptOf(attempt.setUp),
+    services: attempt.services && { before: keptOf(attempt.services.before), after: keptOf(attempt.services.after) },
     work: attempt.work && keptOf(attempt.work),
     steps: attempt.steps.map(({ name, run, work }) => ({ name, stop_reason: run.stop_reason, work: work && keptOf(work) })),
     network: networkUse(plan.task, attempt.rules.log.use()),

@@ -33,6 +33,7 @@ export function recordOfResult(row: ResultRow, trajectory: Trajectory | null, ha
     mask_reason,
     sandbox: null,
     setup: null,
+    services: null,
     work: null,
     steps: [],
     network: null,

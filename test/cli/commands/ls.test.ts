@@ -30,6 +30,7 @@ const record = (rollout_id: string, fields: Partial<RolloutRecord>): RolloutReco
   mask_reason: null,
   sandbox: null,
   setup: null,
+  services: null,
   steps: [],
   work: null,
   network: null,

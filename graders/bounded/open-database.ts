@@ -1,0 +1,41 @@
+/** A work's own database, opened in a process that is nothing to anyone. The file is a copy. */
+import { constants, DatabaseSync } from "node:sqlite";
+
+/**
+ * The file is the work's own: what it defines calls nothing that reaches out of it, and has as much memory as the rest here.
+ * Without the last a value such as `zeroblob(1e9)` of a generated column had a gigabyte.
+ */
+const guards =
+  "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; PRAGMA hard_heap_limit = 268435456";
+
+/** SQLite writes these words itself, whatever the statement was that made the table. */
+const noTable = "sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE 'CREATE INDEX %' AND sql NOT LIKE 'CREATE UNIQUE INDEX %'";
+
+/** Its tables, to be read alone. */
+export function openTables(file: string): DatabaseSync {
+  keepTables(file);
+  return openDatabase(file, { readOnly: true });
+}
+
+/** From now on a statement can only read. */
+export function allowReads(database: DatabaseSync): void {
+  const allowed = new Set([constants.SQLITE_SELECT, constants.SQLITE_READ, constants.SQLITE_FUNCTION, constants.SQLITE_RECURSIVE]);
+  database.setAuthorizer((action) => (allowed.has(action) ? constants.SQLITE_OK : constants.SQLITE_DENY));
+}
+
+function openDatabase(file: string, options: { readOnly: boolean; defensive?: boolean }): DatabaseSync {
+  const database = new DatabaseSync(file, { allowExtension: false, ...options });
+  database.exec(guards);
+  return database;
+}
+
+/** A view has the rows that its text makes up, so the copy keeps tables alone, and a query on anything else finds none. */
+function keepTables(file: string): void {
+  const database = openDatabase(file, { readOnly: false, defensive: false });
+  try {
+    const found = database.prepare(`SELECT count(*) AS count FROM sqlite_schema WHERE ${noTable}`).get();
+    if (found?.count !== 0) database.exec(`PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE ${noTable}`);
+  } finally {
+    database.close();
+  }
+}

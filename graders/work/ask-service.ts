@@ -1,0 +1,61 @@
+/** One GET at a service, by the host's own way in, bounded. */
+import { request } from "node:http";
+import type { Duplex } from "node:stream";
+import { messageOf } from "../../base/errors.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import type { Sandbox } from "../../sandboxes/index.ts";
+
+/** What is asked of a service that runs, once the agent has ended. */
+export type ServiceQuestion = { service: string; port: number; get: string };
+
+/** `body`: of an answer. `problem`: in words why there is none. */
+export type ServiceAnswer = { status: number; body: string } | { problem: string };
+
+/** What a person compares with a value is short. */
+const mostBytes = 1024 * 1024;
+const mostMs = 10_000;
+
+/** Where a layer of readings has a file of a service. */
+export function statePath(service: string, path: string): string {
+  return `/state/${service}${path}`;
+}
+
+/** Where it has the answer to a question. */
+export function answerPath({ service, port, get }: ServiceQuestion): string {
+  return `/answers/${hashOf([service, port, get]).slice(0, 32)}.json`;
+}
+
+/** Rejects only for the signal. */
+export async function askService(sandbox: Sandbox, { service, port, get }: ServiceQuestion, signal: AbortSignal): Promise<ServiceAnswer> {
+  const within = AbortSignal.any([signal, AbortSignal.timeout(mostMs)]);
+  try {
+    return await fetchFrom(await sandbox.connect(service, port, within), `${service}:${port}`, get, within);
+  } catch (error) {
+    signal.throwIfAborted();
+    return { problem: `GET ${get} at port ${port} of the service ${service}: ${messageOf(error)}` };
+  }
+}
+
+async function fetchFrom(socket: Duplex, host: string, path: string, signal: AbortSignal): Promise<ServiceAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<ServiceAnswer>();
+  const headers = { host, accept: "application/json", connection: "close" };
+  const asked = request({ path, headers, signal, createConnection: () => socket }, (response) => {
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    response.on("data", (piece: Buffer) => {
+      bytes += piece.length;
+      if (bytes > mostBytes) reject(new Error(`its answer has more than ${mostBytes} bytes`));
+      else pieces.push(piece);
+    });
+    response.on("error", reject);
+    response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(pieces).toString("utf8") }));
+  });
+  asked.on("error", reject);
+  asked.end();
+  try {
+    return await promise;
+  } finally {
+    asked.destroy();
+    socket.destroy();
+  }
+}

@@ -1,0 +1,23 @@
+/** Some files of a kept layer, in memory. */
+import { buffer } from "node:stream/consumers";
+import { readLayer, type WorkLayer } from "../../base/files/layer.ts";
+
+export type FileContent = Buffer | "too large" | null;
+
+/** One pass over the layer, to its end. `room`: bytes of all together. A path that is no file has no entry. */
+export async function contentsOf(work: WorkLayer, paths: Set<string>, room: number): Promise<Map<string, FileContent>> {
+  const found = new Map<string, FileContent>();
+  const firstNames = new Map<string, string>();
+  let left = room;
+  for await (const { path, type, target, size, content } of readLayer(work)) {
+    if (!paths.has(path)) continue;
+    if (type === "hardlink" && target !== null) firstNames.set(path, target);
+    if (content === null) continue;
+    found.set(path, size > left ? "too large" : await buffer(content));
+    left -= size > left ? 0 : size;
+  }
+  if (firstNames.size === 0) return found;
+  const firsts = await contentsOf(work, new Set(firstNames.values()), left);
+  for (const [path, first] of firstNames) found.set(path, firsts.get(first) ?? null);
+  return found;
+}

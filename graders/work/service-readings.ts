@@ -1,0 +1,71 @@
+/**
+ * What graders read of a task's services: their state as it stood before the agent began and after it ended, and answers
+ * that they gave then. It is kept as works are, so that a rollout is graded again without its services.
+ */
+import { Readable } from "node:stream";
+import { AlidadeError } from "../../base/errors.ts";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { keepLayer, type LayerEntry, type WorkLayer } from "../../base/files/layer.ts";
+import type { Task } from "../../base/schema/task.ts";
+import type { Sandbox } from "../../sandboxes/index.ts";
+import type { Grader, ServiceReadings } from "../grader.ts";
+import { withParts } from "../registry.ts";
+import { answerPath, askService, type ServiceAnswer, type ServiceQuestion, statePath } from "./ask-service.ts";
+import { whereThereIsSpace } from "./work.ts";
+
+/** Into `<folder>/<hash>.tar.gz`, while the services stand still for a moment; null where the task reads nothing of them. */
+export async function readServicesBefore(sandbox: Sandbox, task: Task, folder: string, asked: Asked): Promise<WorkLayer | null> {
+  if (readsNothing(task, asked.graders)) return null;
+  return keepReadings(await stateOf(sandbox, task, { end: false, ...asked }), new Map(), folder);
+}
+
+type Asked = { signal: AbortSignal; graders?: readonly Grader[] | undefined };
+
+/**
+ * The same once the agent has ended. Services are asked first and then read. `end`: they are ended before they are read, so
+ * that they write down what they hold; where they are still needed they only stand still.
+ */
+export async function readServicesAfter(
+  sandbox: Sandbox,
+  task: Task,
+  before: WorkLayer,
+  folder: string,
+  { end, ...asked }: Asked & { end: boolean },
+): Promise<ServiceReadings> {
+  const answers = new Map<string, ServiceAnswer>();
+  for (const question of questionsOf(task, asked.graders))
+    answers.set(answerPath(question), await askService(sandbox, question, asked.signal));
+  return { before, after: await keepReadings(await stateOf(sandbox, task, { end, ...asked }), answers, folder) };
+}
+
+function questionsOf({ grader }: Task, graders?: readonly Grader[]): ServiceQuestion[] {
+  return withParts(grader, graders).flatMap(({ grader: own, spec }) => own.asksServices?.(spec) ?? []);
+}
+
+function readsNothing(task: Task, graders?: readonly Grader[]): boolean {
+  const states = Object.values(task.environment.services ?? {}).flatMap(({ state }) => state);
+  return states.length === 0 && questionsOf(task, graders).length === 0;
+}
+
+/** All services at once: one that takes no signal to end holds only its own reading up. */
+async function stateOf(sandbox: Sandbox, { environment }: Task, { end, signal }: Asked & { end: boolean }): Promise<TreeFile[]> {
+  const named = Object.entries(environment.services ?? {}).filter(([, { state }]) => state.length > 0);
+  const read = named.map(async ([name]) => {
+    if (!sandbox.readState) throw new AlidadeError("sandbox_error", "This sandbox cannot read the state of a service.");
+    const files = await sandbox.readState(name, { end, signal });
+    return files.map((file) => ({ ...file, path: statePath(name, `/${file.path}`) }));
+  });
+  const all = await Promise.allSettled(read);
+  for (const one of all) if (one.status === "rejected") throw one.reason;
+  return (await Promise.all(read)).flat();
+}
+
+function keepReadings(files: TreeFile[], answers: Map<string, ServiceAnswer>, folder: string): Promise<WorkLayer> {
+  const said = [...answers].map(([path, answer]) => ({ path, content: Buffer.from(JSON.stringify(answer)), mode: 0o644 }));
+  return whereThereIsSpace(folder, keepLayer(entriesOf([...files, ...said]), folder));
+}
+
+async function* entriesOf(files: TreeFile[]): AsyncGenerator<LayerEntry> {
+  const rest = { type: "file", kind: "added", owner: null, mtime: new Date(0), target: null } as const;
+  for (const { path, content, mode } of files) yield { ...rest, path, mode, size: content.length, content: Readable.from([content]) };
+}

@@ -1,0 +1,151 @@
+/** What a task's services hold, graded by what was read of them. */
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import type { TreeFile } from "../../base/files/file-tree.ts";
+import { Task } from "../../base/schema/task.ts";
+import { grade } from "../../graders/grade.ts";
+import { state } from "../../graders/state.ts";
+import { answerPath } from "../../graders/work/ask-service.ts";
+import { keptWork } from "../fakes/kept-work.ts";
+
+const file = (path: string, content: string | Buffer): TreeFile => ({ path, content: Buffer.from(content), mode: 0o644 });
+
+const first = `CREATE TABLE tickets (id INTEGER PRIMARY KEY, status TEXT, assignee TEXT); CREATE TABLE log (said TEXT);
+  INSERT INTO tickets VALUES (1, 'open', NULL), (2, 'open', 'ann')`;
+
+/** A database after these statements; those of `then` stand in its log alone. */
+function database(sql: string, then = "SELECT 1"): TreeFile[] {
+  const folder = mkdtempSync(join(tmpdir(), "alidade-db-"));
+  try {
+    const made = new DatabaseSync(join(folder, "a.db"), { defensive: false });
+    made.exec(`PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; ${sql}; PRAGMA wal_checkpoint(TRUNCATE); ${then}`);
+    const bytes = [file("desk/srv/data/app.db", readFileSync(join(folder, "a.db")))];
+    bytes.push(file("desk/srv/data/app.db-wal", readFileSync(join(folder, "a.db-wal"))));
+    made.close();
+    return bytes;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const question = { service: "desk", port: 8080, get: "/tickets/1" };
+
+async function verdictOn(
+  spec: object,
+  {
+    before = database(first),
+    after = database(first),
+    answer,
+  }: Partial<Record<"before" | "after", readonly TreeFile[]>> & { answer?: object } = {},
+) {
+  const services = { desk: { image: "i", network: "apart", state: ["/srv/data"] } };
+  const task = Task.parse({ task_id: "s", instruction: "i", environment: { services }, grader: { kind: "state", ...spec } });
+  const answers = answer ? [file(answerPath(question).slice(1), JSON.stringify(answer))] : [];
+  const inState = (files: readonly TreeFile[]) => files.map((one) => ({ ...one, path: `state/${one.path}` }));
+  const readings = { before: await keptWork([], inState(before), ""), after: await keptWork([], [...inState(after), ...answers], "") };
+  const fresh = () => Promise.reject(new Error("no sandbox is needed"));
+  return grade({
+    task,
+    isolation: "container",
+    signal: AbortSignal.timeout(60_000),
+    work: await keptWork([], []),
+    services: readings,
+    fresh,
+  });
+}
+
+const unchanged = (...except: object[]) => ({ checks: [{ service: "desk", unchanged: { file: "/srv/data/app.db", except } }] });
+const closing = { table: "tickets", where: "id = 1", columns: ["status", "assignee"] };
+const closed = "UPDATE tickets SET status = 'closed', assignee = 'mira' WHERE id = 1";
+
+for (const [title, then, except, reward] of [
+  ["nothing was changed", "SELECT 1", [], 1],
+  ["a change that stands in the log alone counts", closed, [], 0],
+  ["the columns of a row that may differ do", closed, [closing], 1],
+  ["another column of that row does not", "UPDATE tickets SET id = 7 WHERE id = 1", [closing], 0],
+  ["the same columns of another row do not", "UPDATE tickets SET status = 'closed' WHERE id = 2", [closing], 0],
+  ["a second row with the same values does not", `${closed}; INSERT INTO log VALUES ('x')`, [closing], 0],
+  ["a row that may differ may not go", "DELETE FROM tickets WHERE id = 1", [closing], 0],
+  ["rows that may come and go may", "INSERT INTO log VALUES ('x'), ('x')", [{ table: "log" }], 1],
+  ["a value of another type is another value", "UPDATE tickets SET assignee = 7 WHERE id = 1", [], 0],
+  ["a table that was made counts", "CREATE TABLE more (x)", [], 0],
+  ["a table that was removed counts", "DROP TABLE log", [], 0],
+  ["a trigger and a view are not looked at", "CREATE VIEW v AS SELECT 1; CREATE TRIGGER tr AFTER INSERT ON log BEGIN SELECT 1; END", [], 1],
+  ["a huge row counts, and does not end the comparison", "INSERT INTO log VALUES (zeroblob(5000000))", [], 0],
+] as const)
+  test(`unchanged: ${title}`, async () => {
+    const verdict = await verdictOn(unchanged(...except), { after: database(first, then) });
+    assert.deepEqual([verdict.reward, verdict.status], [reward, "graded"], JSON.stringify(verdict));
+    assert.equal(Array.isArray(verdict.evidence.changed_rows), reward === 0);
+  });
+
+test("at most fifty rows that differ are shown, and all are counted", async () => {
+  const many = `INSERT INTO log SELECT value FROM (WITH RECURSIVE n(value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n LIMIT 200) SELECT value FROM n)`;
+  const { evidence } = await verdictOn(unchanged(), { after: database(first, many) });
+  assert.equal((evidence.changed_rows as string[]).length, 50);
+  assert.match(JSON.stringify(evidence.failed), /200 rows differ/);
+});
+
+test("rows of a query come from the state after the agent, with what its log has", async () => {
+  const check = { service: "desk", file: "/srv/data/app.db", query: "SELECT status FROM tickets WHERE id = 1" };
+  const after = database(first, closed);
+  assert.equal((await verdictOn({ checks: [{ ...check, equals: [["closed"]] }] }, { after })).reward, 1);
+  assert.equal((await verdictOn({ checks: [{ ...check, equals: [["closed"]] }] })).reward, 0);
+});
+
+test("only says of a service which files of its state may have changed", async () => {
+  const only = (...files: string[]) => ({ only: [{ service: "desk", files }] });
+  const after = [...database(first), file("desk/srv/data/note.txt", "x")];
+  assert.equal((await verdictOn(only("/srv/data/*.txt"), { after })).reward, 1);
+  const { reward, evidence } = await verdictOn(only(), { after });
+  assert.equal(reward, 0);
+  assert.match(JSON.stringify(evidence.failed), /nothing else of desk.*note\.txt/);
+});
+
+test("an answer that a service gave is a value, and one that is not there is none", async () => {
+  const ask = (condition: object) => ({
+    checks: [{ service: "desk", http: { port: 8080, get: "/tickets/1", json: "/status" }, ...condition }],
+  });
+  const answer = { status: 200, body: '{"status": "closed"}' };
+  assert.equal((await verdictOn(ask({ equals: "closed" }), { answer })).reward, 1);
+  assert.equal((await verdictOn(ask({ equals: "open" }), { answer })).reward, 0);
+  assert.equal((await verdictOn(ask({ exists: false }), { answer: { status: 404, body: "" } })).reward, 1);
+});
+
+for (const [title, spec, more] of [
+  [
+    "a service that did not answer",
+    { checks: [{ service: "desk", http: { port: 8080, get: "/tickets/1" }, exists: false }] },
+    { answer: { problem: "refused" } },
+  ],
+  [
+    "a service that failed",
+    { checks: [{ service: "desk", http: { port: 8080, get: "/tickets/1" }, equals: "x" }] },
+    { answer: { status: 500, body: "" } },
+  ],
+  [
+    "a database that is none",
+    unchanged(),
+    { after: [file("desk/srv/data/app.db", "no database, but long enough to be looked at as one")] },
+  ],
+  ["a database that was not there before", unchanged(), { before: [] }],
+  ["an exception for a table that is not there", unchanged({ table: "other" }), {}],
+  ["a file outside of its state", { checks: [{ service: "desk", file: "/etc/passwd", exists: true }] }, {}],
+  ["a service that the task does not have", { checks: [{ service: "shop", file: "/srv/data/app.db", exists: true }] }, {}],
+] as const)
+  test(`${title} is no reward, and never 0`, async () => {
+    const { reward, status, error } = await verdictOn(spec, more);
+    assert.deepEqual([reward, status], [null, "grader_error"], error?.message);
+  });
+
+test("a check names one place, and the service that it needs", () => {
+  const parse = (check: object) => () => state.spec?.parse({ kind: "state", checks: [check] });
+  assert.throws(parse({ file: "a", http: { port: 1, get: "/" }, exists: true }), /give one of file, http, unchanged/);
+  assert.throws(parse({ http: { port: 1, get: "/" }, exists: true }), /name the service/);
+  assert.throws(parse({ service: "desk", file: "a", exists: true }), /absolute path/);
+  assert.throws(parse({ service: "desk", unchanged: { file: "/a" }, exists: true }), /beside `unchanged` none/);
+});
