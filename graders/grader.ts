@@ -5,7 +5,7 @@ import type { Environment, GraderSpec, Task } from "../base/schema/task.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { Sandbox } from "../sandboxes/index.ts";
 import type { NetworkLog } from "../sandboxes/network/index.ts";
-import type { ServiceQuestion } from "./work/ask-service.ts";
+import type { ServiceGet } from "./work/ask-service.ts";
 
 /** The tokenizer of a model at an engine: text to ids, with the template's tokens where the text has them, and back. */
 export type ModelTokenizer = {
@@ -19,7 +19,7 @@ export type GraderSampler = {
   readonly url: string;
   readonly key: string;
   readonly session_id: string;
-  /** Asked where the task names no model. */
+  /** ServiceReadOptions where the task names no model. */
   readonly model: string;
   /** One for each engine that a question to this model may reach. null: that engine does not tell how it reads a text. */
   tokenizers(model: string): { engine: string; tokenizer: ModelTokenizer | null }[];
@@ -100,7 +100,7 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   /** It asks models: `grade` gets a `sampler`. */
   readonly asksModels?: boolean;
   /** What it asks services that run, once the agent has ended. */
-  readonly asksServices?: (spec: Spec) => ServiceQuestion[];
+  readonly asksServices?: (spec: Spec) => ServiceGet[];
   /** Where specs of other graders stand in its own. */
   readonly parts?: GraderParts<Spec>;
   /**

@@ -24,7 +24,7 @@ import {
   whyTooLong,
 } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
-import type { ServiceQuestion } from "./work/ask-service.ts";
+import type { ServiceGet } from "./work/ask-service.ts";
 import { contentsOf, type FileContent } from "./work/layer-contents.ts";
 import { type ServiceFile, ServiceFiles } from "./work/service-files.ts";
 import { workEvidence } from "./work/work.ts";
@@ -156,7 +156,7 @@ function isText(check: Check): check is Check & { file: string } {
   return check.file !== undefined && check.service === undefined && check.json === undefined && check.query === undefined;
 }
 
-function questionsOf({ service, http }: Check): ServiceQuestion[] {
+function questionsOf({ service, http }: Check): ServiceGet[] {
   return service === undefined || http === undefined ? [] : [{ service, port: http.port, get: http.get }];
 }
 
@@ -199,13 +199,13 @@ async function whyNot(check: Check, places: Places, signal: AbortSignal): Promis
   return holds === null ? "the pattern was not decided in time" : `it is ${textOfValue(found.value).slice(0, 200) || "not there"}`;
 }
 
-type Reading = { value: unknown } | { problem: string };
+type StateReading = { value: unknown } | { problem: string };
 
 async function readingOf(
   { service, file = "", json, query, http }: Check,
   { files, services }: Places,
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<StateReading> {
   if (service === undefined || services === null) {
     const [content, log] = [await files.read(file), query === undefined ? null : await files.read(`${file}-wal`)];
     return valueIn(content, log, { json, query }, (error) => ({ problem: error }), signal);
@@ -216,7 +216,7 @@ async function readingOf(
 }
 
 /** A query that cannot be made is the task's fault or the machine's, for no agent writes a service's files. Too many rows are a fact. */
-function unreadable(service: string, file: string, error: string): Reading {
+function unreadable(service: string, file: string, error: string): StateReading {
   if (error.startsWith("Error: more than ")) return { problem: error };
   throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be read: ${error}`);
 }
@@ -225,9 +225,9 @@ async function valueIn(
   content: FileContent,
   log: FileContent,
   { json, query }: Pick<Check, "json" | "query">,
-  onError: (error: string) => Reading,
+  onError: (error: string) => StateReading,
   signal: AbortSignal,
-): Promise<Reading> {
+): Promise<StateReading> {
   if (content === "too large") return { problem: `the files that are looked at have more than ${mostBytes} bytes` };
   if (content === null) return { value: undefined };
   if (query !== undefined) {
@@ -237,7 +237,7 @@ async function valueIn(
   return json === undefined ? { value: content.toString("utf8") } : jsonAt(content.toString("utf8"), json);
 }
 
-function jsonAt(text: string, json: string): Reading {
+function jsonAt(text: string, json: string): StateReading {
   try {
     return { value: valueAt(readJson(text), json) };
   } catch (error) {
@@ -246,7 +246,7 @@ function jsonAt(text: string, json: string): Reading {
 }
 
 /** What is not found is not there. Another failure of the service says nothing about the work. */
-function answeredValue({ status, body }: { status: number; body: string }, json: string | undefined): Reading {
+function answeredValue({ status, body }: { status: number; body: string }, json: string | undefined): StateReading {
   if (status === 404) return { value: undefined };
   if (status < 200 || status > 299)
     throw new AlidadeError("grader_error", `a service answered with the status ${status}: ${body.slice(0, 200)}`);

@@ -1,4 +1,4 @@
-/** A work's own database, opened in a process that is nothing to anyone. The file is a copy. */
+/** Opens a copy of a work's own database, to be read in the process that is killed. */
 import { constants, DatabaseSync } from "node:sqlite";
 
 /**

@@ -1,15 +1,16 @@
 /** One GET at a service, by the host's own way in, bounded. */
-import { request } from "node:http";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import type { Duplex } from "node:stream";
 import { messageOf } from "../../base/errors.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 
 /** What is asked of a service that runs, once the agent has ended. */
-export type ServiceQuestion = { service: string; port: number; get: string };
+export type ServiceGet = { service: string; port: number; get: string };
 
 /** `body`: of an answer. `problem`: in words why there is none. */
-export type ServiceAnswer = { status: number; body: string } | { problem: string };
+export type ServiceReply = { status: number; body: string } | { problem: string };
 
 /** What a person compares with a value is short. */
 const mostBytes = 1024 * 1024;
@@ -21,12 +22,12 @@ export function statePath(service: string, path: string): string {
 }
 
 /** Where it has the answer to a question. */
-export function answerPath({ service, port, get }: ServiceQuestion): string {
+export function answerPath({ service, port, get }: ServiceGet): string {
   return `/answers/${hashOf([service, port, get]).slice(0, 32)}.json`;
 }
 
 /** Rejects only for the signal. */
-export async function askService(sandbox: Sandbox, { service, port, get }: ServiceQuestion, signal: AbortSignal): Promise<ServiceAnswer> {
+export async function askService(sandbox: Sandbox, { service, port, get }: ServiceGet, signal: AbortSignal): Promise<ServiceReply> {
   const within = AbortSignal.any([signal, AbortSignal.timeout(mostMs)]);
   try {
     return await fetchFrom(await sandbox.connect(service, port, within), `${service}:${port}`, get, within);
@@ -36,24 +37,21 @@ export async function askService(sandbox: Sandbox, { service, port, get }: Servi
   }
 }
 
-async function fetchFrom(socket: Duplex, host: string, path: string, signal: AbortSignal): Promise<ServiceAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<ServiceAnswer>();
+async function fetchFrom(socket: Duplex, host: string, path: string, signal: AbortSignal): Promise<ServiceReply> {
   const headers = { host, accept: "application/json", connection: "close" };
-  const asked = request({ path, headers, signal, createConnection: () => socket }, (response) => {
+  const asked = request({ path, headers, signal, createConnection: () => socket });
+  asked.on("error", () => {}); // awaited below, or the answer's own end says it
+  try {
+    asked.end();
+    const [response] = (await once(asked, "response", { signal })) as [IncomingMessage];
     const pieces: Buffer[] = [];
     let bytes = 0;
-    response.on("data", (piece: Buffer) => {
+    for await (const piece of response as AsyncIterable<Buffer>) {
       bytes += piece.length;
-      if (bytes > mostBytes) reject(new Error(`its answer has more than ${mostBytes} bytes`));
-      else pieces.push(piece);
-    });
-    response.on("error", reject);
-    response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(pieces).toString("utf8") }));
-  });
-  asked.on("error", reject);
-  asked.end();
-  try {
-    return await promise;
+      if (bytes > mostBytes) throw new Error(`its answer has more than ${mostBytes} bytes`);
+      pieces.push(piece);
+    }
+    return { status: response.statusCode ?? 0, body: Buffer.concat(pieces).toString("utf8") };
   } finally {
     asked.destroy();
     socket.destroy();

@@ -10,16 +10,21 @@ import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 import type { Grader, ServiceReadings } from "../grader.ts";
 import { withParts } from "../registry.ts";
-import { answerPath, askService, type ServiceAnswer, type ServiceQuestion, statePath } from "./ask-service.ts";
+import { answerPath, askService, type ServiceGet, type ServiceReply, statePath } from "./ask-service.ts";
 import { whereThereIsSpace } from "./work.ts";
 
 /** Into `<folder>/<hash>.tar.gz`, while the services stand still for a moment; null where the task reads nothing of them. */
-export async function readServicesBefore(sandbox: Sandbox, task: Task, folder: string, asked: Asked): Promise<WorkLayer | null> {
+export async function readServicesBefore(
+  sandbox: Sandbox,
+  task: Task,
+  folder: string,
+  asked: ServiceReadOptions,
+): Promise<WorkLayer | null> {
   if (readsNothing(task, asked.graders)) return null;
   return keepReadings(await stateOf(sandbox, task, { end: false, ...asked }), new Map(), folder);
 }
 
-type Asked = { signal: AbortSignal; graders?: readonly Grader[] | undefined };
+type ServiceReadOptions = { signal: AbortSignal; graders?: readonly Grader[] | undefined };
 
 /**
  * The same once the agent has ended. Services are asked first and then read. `end`: they are ended before they are read, so
@@ -30,15 +35,15 @@ export async function readServicesAfter(
   task: Task,
   before: WorkLayer,
   folder: string,
-  { end, ...asked }: Asked & { end: boolean },
+  { end, ...asked }: ServiceReadOptions & { end: boolean },
 ): Promise<ServiceReadings> {
-  const answers = new Map<string, ServiceAnswer>();
+  const answers = new Map<string, ServiceReply>();
   for (const question of questionsOf(task, asked.graders))
     answers.set(answerPath(question), await askService(sandbox, question, asked.signal));
   return { before, after: await keepReadings(await stateOf(sandbox, task, { end, ...asked }), answers, folder) };
 }
 
-function questionsOf({ grader }: Task, graders?: readonly Grader[]): ServiceQuestion[] {
+function questionsOf({ grader }: Task, graders?: readonly Grader[]): ServiceGet[] {
   return withParts(grader, graders).flatMap(({ grader: own, spec }) => own.asksServices?.(spec) ?? []);
 }
 
@@ -48,7 +53,11 @@ function readsNothing(task: Task, graders?: readonly Grader[]): boolean {
 }
 
 /** All services at once: one that takes no signal to end holds only its own reading up. */
-async function stateOf(sandbox: Sandbox, { environment }: Task, { end, signal }: Asked & { end: boolean }): Promise<TreeFile[]> {
+async function stateOf(
+  sandbox: Sandbox,
+  { environment }: Task,
+  { end, signal }: ServiceReadOptions & { end: boolean },
+): Promise<TreeFile[]> {
   const named = Object.entries(environment.services ?? {}).filter(([, { state }]) => state.length > 0);
   const read = named.map(async ([name]) => {
     if (!sandbox.readState) throw new AlidadeError("sandbox_error", "This sandbox cannot read the state of a service.");
@@ -60,7 +69,7 @@ async function stateOf(sandbox: Sandbox, { environment }: Task, { end, signal }:
   return (await Promise.all(read)).flat();
 }
 
-function keepReadings(files: TreeFile[], answers: Map<string, ServiceAnswer>, folder: string): Promise<WorkLayer> {
+function keepReadings(files: TreeFile[], answers: Map<string, ServiceReply>, folder: string): Promise<WorkLayer> {
   const said = [...answers].map(([path, answer]) => ({ path, content: Buffer.from(JSON.stringify(answer)), mode: 0o644 }));
   return whereThereIsSpace(folder, keepLayer(entriesOf([...files, ...said]), folder));
 }

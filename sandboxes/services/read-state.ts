@@ -12,7 +12,7 @@ import { engineTraits } from "../docker/engine-traits.ts";
 import { pathStat } from "../docker/path-stat.ts";
 import type { StateOptions } from "../sandbox.ts";
 
-/** Of one service. All of it is held in memory, and databases in it are compared row by row. */
+/** The bounds of one service: all of it is held in memory, and databases in it are compared row by row. */
 const stateBounds = { max_files: 20_000, max_bytes: 128 * 1024 * 1024 };
 
 /** How long a service may write down what it holds after it was asked to end. */
