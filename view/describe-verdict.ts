@@ -47,7 +47,7 @@ export function describeVerdict(verdict: Verdict): [string, string][] {
   return rows.filter((row): row is [string, string] => row[1] !== null);
 }
 
-/** The same in one sentence: what a reader asks first. null: the verdict says no more than its reward. */
+/** Describes the verdict in one sentence, which answers a reader's first question. null: the verdict says only its reward. */
 export function whyVerdict({ reward, status, error, evidence, components }: Verdict): string | null {
   const { failed, failed_count, required, report_problem, no_change } = Evidence.parse(evidence);
   if (error !== null) return `${error.code.replaceAll("_", " ")}: ${error.message}`;

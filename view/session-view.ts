@@ -43,7 +43,7 @@ export type BlockView = {
   detail: string;
   text: string;
   error: boolean;
-  /** URLs of its pictures, as they were sent. */
+  /** URLs of its pictures, unchanged. */
   images: string[];
 };
 

@@ -18,7 +18,7 @@ const mostMinutes = 10;
 /** What an engine that is away looks like; the others of its failures are answers of one that is there. */
 const engineAway: ReadonlySet<ErrorCode> = new Set(["engine_unreachable", "engine_error", "engine_aborted", "engine_paused"]);
 
-/** What of a set-up it takes. */
+/** The parts of a set-up that the pause uses. */
 export type AfterFailure = Pick<RunSetup, "pause" | "onProgress"> & { proxy: { pool: Pick<EnginePool, "watch"> } };
 
 const byTheClock: NonNullable<RunSetup["pause"]> = (milliseconds, signal) => sleep(milliseconds, undefined, { signal });

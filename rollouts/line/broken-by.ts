@@ -1,4 +1,4 @@
-/** What the infrastructure did to an attempt, and whether another one makes sense. */
+/** Finds which infrastructure failure broke an attempt, and whether another attempt makes sense. */
 import { type ErrorCode, errorCodes } from "../../base/errors.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 
@@ -6,12 +6,12 @@ import type { RolloutRecord } from "../../base/schema/rollout.ts";
 const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal", "rollout_set_aside", "replay_diverged"]);
 
 /**
- * An image that cannot be had is missed by the next attempt too: it begins seconds later on the same container engine. A rollout that
- * was stopped is not wanted again.
+ * A missing image breaks the next attempt too, which begins seconds later on the same container engine. A cancelled
+ * rollout needs no other attempt.
  */
 export const failsAgainHere: ReadonlySet<ErrorCode> = new Set(["image_pull_failed", "image_build_failed", "cancelled"]);
 
-/** In its sandbox or in its grading; null where it is done. */
+/** Returns the infrastructure failure in its sandbox or grading; null: the rollout is done. */
 export function brokenBy({ error, verdict }: RolloutRecord): ErrorCode | null {
   const isUngraded = verdict?.status === "infra_error" || verdict?.status === "cancelled";
   const codes = [error?.code, isUngraded ? (verdict.error?.code ?? "cancelled") : undefined] as (ErrorCode | undefined)[];

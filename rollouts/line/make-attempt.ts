@@ -1,4 +1,4 @@
-/** One attempt of the line, from its plan to its record, and those who hear of it. */
+/** Makes one attempt of the line, from its plan to its record, and reports it. */
 import type { RolloutPlan } from "../rollout-plan.ts";
 import { type RolloutOutcome, runRollout } from "../run-rollout.ts";
 import type { RunSetup } from "../run-setup.ts";
@@ -7,7 +7,10 @@ import type { LineEnd } from "./rollout-line.ts";
 
 export type MadeAttempt = LineEnd & RolloutOutcome;
 
-/** What fails is an end too. Throws where its record cannot be written, and the reason of `drain` where it has not begun. */
+/**
+ * Returns a failed attempt as an end too. Throws if its record cannot be written. Throws the reason of `drain` if the
+ * attempt has not begun.
+ */
 export async function makeAttempt(setup: RunSetup, plan: RolloutPlan, signal: AbortSignal, drain: AbortSignal): Promise<MadeAttempt> {
   const { record, trajectory } = await runRollout(setup, plan, signal, drain);
   setup.onProgress({ type: "done", record });

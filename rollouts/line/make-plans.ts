@@ -1,4 +1,4 @@
-/** The line of a process that makes plans of its own: their records are all that is known of them. */
+/** Runs the line over a process's own plans. No ledger knows them, so their records are the only state. */
 import type { Waitable } from "../../base/host/changes.ts";
 import { untilAborted } from "../../base/host/until-aborted.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
@@ -10,13 +10,13 @@ import { watchOfRun } from "./null-watch.ts";
 import { type ClaimedRollout, RolloutLine, type RolloutSource } from "./rollout-line.ts";
 import { setAside } from "./set-aside.ts";
 
-/** `plans` are taken as there is room, so that of 80 000 a handful is in memory. */
+/** `plans` are taken only when there is room, so that a run of 80 000 holds few in memory. */
 export type PlansToMake = {
   plans: Iterator<RolloutPlan, undefined>;
   atOnce: number;
-  /** Is told of each attempt, whether another one follows or not. */
+  /** Called after each attempt, also if another one follows. */
   onAttempt?: (outcome: RolloutOutcome) => void;
-  /** Is told of each rollout that is over. With true no more are begun. */
+  /** Called after each rollout that is over. If it returns true, no more rollouts begin. */
   endsAfter?: (outcome: RolloutOutcome) => boolean;
 };
 
@@ -24,12 +24,12 @@ type PlanClaim = RolloutPlan & ClaimedRollout;
 
 const slot = "plan";
 
-/** There is more to claim only where there is more room. */
+/** Never changes: plans become claimable only when the line has room. */
 const asItIs: Waitable = { version: 0, after: (_seen, signal) => untilAborted(new Promise(() => undefined), signal) };
 
 /**
- * Until all plans are made, or one of the signals fires and what runs has ended. Throws what kept an attempt from being recorded: no
- * more are begun after it.
+ * Resolves when all plans are made, or when a signal has fired and all running attempts have ended. Throws if an attempt
+ * cannot be recorded; no other attempt begins after that.
  */
 export async function makePlans(setup: RunSetup, what: PlansToMake, signal: AbortSignal, drain: AbortSignal = signal): Promise<void> {
   const { plans, atOnce, onAttempt, endsAfter } = what;

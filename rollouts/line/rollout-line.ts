@@ -1,7 +1,8 @@
 /**
- * Takes rollouts from their claim to their end, for all that make rollouts. A run hands out plans, a node the claims of a ledger.
- * Both share what stands here: how many run at once, what is set aside, suspects one at a time, the pause before another attempt, the
- * drain and the stop. A source differs in three things: where claims come from, what one attempt is, and who is told of its end.
+ * Takes rollouts from their claim to their end, for a run and for a node. A run claims its plans, a node claims from a
+ * ledger. Both share these rules: how many rollouts run at once, which are set aside, suspects run one at a time, the
+ * pause before another attempt, drain and stop. A source says the rest: where claims come from, how one attempt is made,
+ * and where its end is reported.
  */
 import type { ErrorCode } from "../../base/errors.ts";
 import { Changes, type Waitable } from "../../base/host/changes.ts";
@@ -16,37 +17,43 @@ export type ClaimedRollout = {
   attempt: number;
   task: { task_id: string };
   task_hash: string;
-  /** Attempts of it that the infrastructure broke so far. */
+  /** How many attempts the infrastructure has broken so far. */
   failures: number;
 };
 
-/** How an attempt ended. `record`: null where none was written. `broken`: what of the infrastructure ended it; null where it is done. */
+/**
+ * How an attempt ended. `record`: null if none was written. `broken`: the infrastructure failure that ended it; null: the
+ * rollout is done.
+ */
 export type LineEnd = { record: RolloutRecord | null; broken: ErrorCode | null };
 
-/** `of`: what is set aside, the rollout by deaths of the process or its task by rewards that are missing. `why`: in a sentence. */
+/** `of`: `rollout` if processes died at it, `task` if too many of its rewards are missing. `why`: a sentence. */
 export type Aside = { of: "rollout" | "task"; why: string };
 
 export interface RolloutSource<Claim extends ClaimedRollout, End extends LineEnd, Slot extends string> {
-  /** Grows when there may be more to claim. */
+  /** Changes when there may be more to claim. */
   readonly claimable: Waitable;
-  /** Begins what there is room for (`line.begin`). again: it is to be asked at once; end: no more will come. */
+  /**
+   * Begins as many rollouts as there is room for (`line.begin`). `wait`: call it after the next change; `again`: call it
+   * again at once; `end`: no more will come.
+   */
   claim(line: RolloutLine<Claim, End, Slot>): Promise<"wait" | "again" | "end">;
   /**
-   * Makes one attempt. What fails is an end too. Throws the reason of `drain` where that fired before the attempt had begun, and
-   * what makes all further ones impossible.
+   * Makes one attempt. Returns a failed attempt as an end too. Throws the reason of `drain` if it fired before the attempt
+   * began. Throws any other error only if no further attempt is possible.
    */
   attempt(claim: Claim, signals: { signal: AbortSignal; drain: AbortSignal }, slot: Slot): Promise<End>;
-  /** Whether the rollout has another attempt after one that was broken. */
+  /** Tells whether a rollout gets another attempt after `broken`. */
   mayRepeat(claim: Claim, broken: ErrorCode): boolean;
-  /** It waits for its next attempt. `broken`: null where this one does not count, for the line was stopped or drained. */
+  /** Puts the rollout back for its next attempt. `broken`: null if this attempt does not count, because the line was stopped or drained. */
   again(claim: Claim, broken: ErrorCode | null): Promise<void>;
-  /** It is over, with this end. */
+  /** Ends the rollout with `end`. */
   over(claim: Claim, end: End): Promise<void>;
-  /** It is over without an attempt. */
+  /** Ends the rollout without an attempt. */
   aside(claim: Claim, aside: Aside): Promise<void>;
-  /** One of the above threw. */
+  /** Called if one of the methods above threw. */
   failed(claim: Claim, error: unknown): void;
-  /** Is told of each end before it is decided whether another attempt follows. */
+  /** Called after each attempt, before the line decides whether another follows. */
   ended?(claim: Claim, end: End): void;
 }
 
@@ -66,10 +73,10 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
   readonly #drain: AbortSignal;
   readonly #running = new Map<string, OnTheLine<Claim, Slot>>();
   readonly #watch: NullWatch;
-  /** Grows when there may be room for more. */
+  /** Changes when there may be room for more rollouts. */
   readonly #room = new Changes();
 
-  /** `signal` stops what runs. `drain`: nothing more is claimed, and what holds no sandbox yet does not begin. */
+  /** `signal` stops all running attempts. `drain` stops claims, and attempts that hold no sandbox yet. */
   constructor(source: RolloutSource<Claim, End, Slot>, setup: LineSetup, { signal, drain }: { signal: AbortSignal; drain: AbortSignal }) {
     this.#source = source;
     this.#setup = setup;
@@ -78,7 +85,7 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
     this.#watch = new NullWatch(setup.max_null_share, (text) => setup.onProgress({ type: "note", text }), setup.rules);
   }
 
-  /** Until no more will come or one of the signals fires, and what runs has ended. */
+  /** Resolves when no more rollouts will come, or a signal has fired, and all running attempts have ended. */
   async run(): Promise<void> {
     try {
       for (let isEnd = false; !isEnd && !this.#drain.aborted; ) isEnd = await this.#claimOnce();
@@ -87,32 +94,32 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
     }
   }
 
-  /** Those that are not over, also those that wait for their turn. */
+  /** Claims that are not over, including suspects that wait for their turn. */
   get claims(): Claim[] {
     return [...this.#running.values()].map(({ claim }) => claim);
   }
 
-  /** How many hold a slot of this name. */
+  /** Counts the rollouts that hold a slot of this name. */
   taken(slot: Slot): number {
     return [...this.#running.values()].filter((one) => one.slot === slot && !one.isWaiting).length;
   }
 
-  /** Looks for claims again. */
+  /** Makes the line look for claims again. */
   wake(): void {
     this.#room.add();
   }
 
-  /** For an attempt that is no longer this process's: its end is told to no one. */
+  /** Stops an attempt that this process has lost. Its end is not reported. */
   stop(name: Pick<ClaimedRollout, "rollout_id" | "attempt">, reason: unknown): void {
     this.#running.get(keyOf(name))?.stop.abort(reason);
   }
 
-  /** Does not wait for it. */
+  /** Begins a rollout without waiting for its end. */
   begin(claim: Claim, slot: Slot): void {
     void this.#work({ claim, slot, isWaiting: false, stop: new AbortController() });
   }
 
-  /** Claims what there is room for, then waits until there is more to claim or more room. true: no more will come. */
+  /** Claims as many as there is room for, then waits for more claims or more room. true: no more will come. */
   async #claimOnce(): Promise<boolean> {
     const [seen, room] = [this.#source.claimable.version, this.#room.version];
     const then = await this.#source.claim(this);
@@ -163,12 +170,12 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
     return { of: "task", why: `too many rollouts of the task ${task_id} could not be graded here` };
   }
 
-  /** Suspects run one at a time, beside all others. null: the line drains before it has begun. */
+  /** Runs suspects one at a time, in parallel with all others. null: the line drained before the attempt began. */
   async #inTurn(one: OnTheLine<Claim, Slot>, signal: AbortSignal): Promise<End | null> {
     const { guard } = this.#setup;
     if (!guard?.isSuspect(one.claim.rollout_id)) return this.#attempt(one, signal);
     one.isWaiting = true;
-    this.#room.add(); // others may be claimed for its slot
+    this.#room.add(); // its slot is free for another claim
     const leave = await guard.alone.enter(AbortSignal.any([signal, this.#drain])).catch(() => null);
     one.isWaiting = false;
     // An attempt whose own signal has fired ends at once.
@@ -189,7 +196,7 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
     }
   }
 
-  /** The task's next rollouts are looked at with this one counted. */
+  /** Counts this end first, because it may set the task aside for its next rollouts. */
   #over(claim: Claim, end: End): Promise<void> {
     if (end.record !== null) this.#watch.look(end.record);
     return this.#source.over(claim, end);

@@ -31,7 +31,7 @@ export type SessionDiff = {
   alignment: { trace_a: string; trace_b: string; stretches: (Stretch & { in_a: string; in_b: string })[] } | null;
 };
 
-/** `aligns`: whether the longest traces are aligned too, which takes longest. */
+/** `aligns`: aligns the longest traces too, which is the slowest part. */
 export function compareSessions(a: Trajectory, b: Trajectory, { aligns = true } = {}): SessionDiff {
   const [left, right] = [new Side(a), new Side(b)];
   const calls = pairCalls(a, b).map(([inA, inB]) => compareCalls(inA, inB, left, right));

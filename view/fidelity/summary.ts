@@ -70,7 +70,7 @@ export class FidelitySummarizer {
     this.addFigures({ ...ids, mask_reason, sampled_tokens, excluded, matches, fidelity: attemptFidelityOf(trajectory, this.#options) });
   }
 
-  /** The same by the run's index, whose figures are of a trainer that states nothing of itself. */
+  /** Makes the same summary from the run's index. The index counts for a trainer that states nothing of itself. */
   addFigures(attempt: CountedAttempt): void {
     const { task_id, group_id, rollout_id, session_id, mask_reason, sampled_tokens, excluded, matches, fidelity } = attempt;
     this.#prompts.addPrompts(attempt, fidelity.prompts);

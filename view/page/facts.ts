@@ -1,8 +1,8 @@
-/** Facts as name and value. */
+/** Shows facts as pairs of name and value. */
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
 import { cutText, type Markup, markup } from "./markup.ts";
 
-/** Characters of one value: what a program printed is bounded on record, and a plug-in's evidence is not. */
+/** Bounds the characters of one value. A plug-in's evidence has no bound in the record. */
 const longest = 20_000;
 
 export function factRows(rows: readonly [string, string][]): Markup {
@@ -12,7 +12,7 @@ export function factRows(rows: readonly [string, string][]): Markup {
   )}</table>`;
 }
 
-/** What a word of our records means and what to do, for a hint; empty where the table does not have it. */
+/** Returns a hint: what a word of our records means, and what to do. Empty if the table lacks the word. */
 export function meaning(table: Readonly<Record<string, Meaning>>, word: string): string {
   const found = Object.hasOwn(table, word) ? table[word] : undefined;
   return found === undefined ? "" : `${found.what}${found.cure === null ? "" : ` To do: ${found.cure}.`}`;

@@ -1,11 +1,11 @@
-/** Screen 3, second half: the samples of one group side by side, and where each parts from one of them. */
+/** Screen 3, second half: shows the samples of one group, and where each differs first from the reference sample. */
 import type { SessionDiff } from "../diff/compare-sessions.ts";
 import type { ViewedRollout } from "../run/run-reader.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
 import { number, rewardPill, seconds, spaced } from "./words.ts";
 
-/** `diff`: against the reference; null: it is the reference, or was not compared; a sentence: it could not be. */
+/** `diff`: the comparison with the reference. null: it is the reference, or was not compared. A sentence: why it cannot be compared. */
 export type GroupSample = { rollout: ViewedRollout; why: string; diff: SessionDiff | string | null };
 
 export type GroupPage = {
@@ -13,10 +13,10 @@ export type GroupPage = {
   group_id: string | null;
   samples: readonly GroupSample[];
   reference: ViewedRollout | null;
-  /** Samples that are not compared, because there are too many. */
+  /** How many samples are not compared, because there are too many. */
   left: number;
   links: PageLinks;
-  /** The address of this page with another reference; null in a static folder. */
+  /** Returns the address of this page with another reference; null in a static folder. */
   compareWith: ((id: string) => string) | null;
 };
 

@@ -1,4 +1,4 @@
-/** What every page has: its head, the way to the other pages, and its keys. */
+/** Lays out what every page has: head, links to the other pages, and keys. */
 import { link, type PageLinks } from "./links.ts";
 import { type Markup, markup, nothing } from "./markup.ts";
 
@@ -8,16 +8,16 @@ export type PageFrame = {
   run: string;
   links: PageLinks;
   body: Markup;
-  /** In a static page, which has no headers: its content security policy. */
+  /** Content security policy of a static page, which has no headers. */
   policy?: string;
   hasChart?: boolean;
 };
 
-/** Without inline script and style; `data:` pictures are none, and nothing is sent anywhere. */
+/** Allows only our own scripts, styles and pictures: nothing inline, no `data:` pictures. Pages send nothing anywhere else. */
 export const contentPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/** `frame-ancestors` is for headers alone. */
+/** The same without `frame-ancestors`, which works only as a header. */
 export const staticPolicy = contentPolicy.replace("; frame-ancestors 'none'", "").replaceAll("'self'", "'self' file:");
 
 const keys: [string, string][] = [

@@ -1,21 +1,21 @@
-/** Where pages lie. A static folder has files in the place of addresses, and not all of them: null is a page that is not there. */
+/** The addresses of pages. A static folder has files instead, and lacks some pages. null: there is no such page. */
 import { type Markup, markup } from "./markup.ts";
 
 export type PageLinks = {
   run: (query: string) => string | null;
   tasks: () => string | null;
   group: (taskId: string | null, groupId: string | null) => string | null;
-  /** `query`: the list that one came from. */
+  /** `query`: the list from which the reader came. */
   rollout: (id: string, place?: { query?: string; turn?: number }) => string | null;
   tokens: (id: string, place?: { trace?: string; from?: number; turn?: number; colour?: string }) => string | null;
   picture: (id: string, hash: string) => string | null;
   work: (id: string) => string | null;
   compare: (() => string) | null;
-  /** Whether the page is told of changes. */
+  /** Tells whether the page receives changes. */
   isLive: boolean;
 };
 
-/** Relative, so that the pages may lie below any path. */
+/** Addresses are relative, so that the pages may lie below any path. */
 export const servedLinks: PageLinks = {
   run: (query) => (query === "" ? "./" : `./?${query}`),
   tasks: () => "tasks",
@@ -34,7 +34,7 @@ function params(fields: Record<string, string | number | null | undefined>): str
   return all.toString();
 }
 
-/** The content alone where there is no such page. */
+/** Makes a link; without `href`, only its content. */
 export function link(href: string | null, content: Markup | string, kind = ""): Markup {
   return href === null ? markup`<span class="${kind}">${content}</span>` : markup`<a class="${kind}" href="${href}">${content}</a>`;
 }

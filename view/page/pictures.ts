@@ -1,6 +1,6 @@
-/** Pictures of a record as bytes of a fixed type. SVG is a program, so it is no picture here. */
+/** Reads pictures of a record as bytes of a fixed type. SVG is refused, because it can hold programs. */
 
-/** By the first bytes alone: the type that the data URL names is the agent's word. */
+/** Finds the type from the first bytes only. The agent wrote the type in the data URL, so that is not trusted. */
 const signatures: [type: string, bytes: string][] = [
   ["image/png", "89504e470d0a1a0a"],
   ["image/jpeg", "ffd8ff"],
@@ -12,7 +12,7 @@ const dataUrl = /^data:image\/(?:png|jpeg|jpg|gif|webp);base64,/;
 
 export type Picture = { type: string; bytes: () => Buffer };
 
-/** null: it is no picture that is shown. */
+/** null: not a picture that pages show. */
 export function pictureOf(url: string): Picture | null {
   const head = dataUrl.exec(url.slice(0, 40))?.[0];
   if (head === undefined) return null;

@@ -1,4 +1,4 @@
-/** Screen 1: why a rollout earned what it did. It opens on the turn that failed. */
+/** Screen 1: shows why a rollout got its reward. It opens on the turn that failed. */
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
@@ -18,12 +18,12 @@ import { number, percent, rewardPill, seconds, sorted, spaced } from "./words.ts
 export type RolloutPage = {
   rollout: ViewedRollout;
   group: readonly ViewedRollout[];
-  /** null: nothing was recorded yet. */
+  /** null: nothing is recorded yet. */
   trajectory: Trajectory | null;
   record: RolloutRecord | null;
-  /** Where it lies in the list that one came from; null: it is not of that list. */
+  /** Its place in the list from which the reader came; null: it is not in that list. */
   place: { query: string; previous: string | null; next: string | null; at: number; of: number } | null;
-  /** The turn that is shown; null: the one to look at first. */
+  /** The turn to show; null: chosen by `turnToLookAt`. */
   turn: number | null;
   links: PageLinks;
 };
@@ -63,7 +63,7 @@ function gradedBy(entry: Entry, record: RolloutRecord | null): string {
   return [grader, end, mask, attempt].filter((word) => word !== "").join(" · ");
 }
 
-/** Previous and next of the list, by `k` and `j`. */
+/** Links to the previous and next rollout of the list, with keys `k` and `j`. */
 function steps({ place, links }: RolloutPage): Markup {
   if (place === null) return nothing;
   const { query, previous, next, at, of } = place;
@@ -71,7 +71,7 @@ function steps({ place, links }: RolloutPage): Markup {
   return markup`<p class="steps">${link(to(previous), "← k", "key-k")} ${link(links.run(query), `${number(at)} of ${number(of)}`)} ${link(to(next), "j →", "key-j")}</p>`;
 }
 
-/** Rewards of its group, each a link; this one is marked. */
+/** Shows the rewards of its group as links, and marks its own. */
 function groupStrip({ rollout, group, links, place }: RolloutPage): Markup {
   const { entry } = rollout;
   if (entry.group_id === null || group.length < 2) return nothing;
@@ -111,7 +111,7 @@ function evidence({ record, rollout, links }: RolloutPage): Markup {
   )}${work === null ? nothing : markup`<a href="${work}">what it changed (diff)</a>`}</div>`;
 }
 
-/** Waiting, making, running and grading as one bar, and the engine's share of the run. */
+/** Shows waiting, making, running and grading as one bar, and how much of the run the engine took. */
 function times(entry: Entry, trajectory: Trajectory | null): Markup {
   const { phases } = entry;
   if (phases === null)
@@ -127,7 +127,7 @@ function times(entry: Entry, trajectory: Trajectory | null): Markup {
   return markup`<div class="times">${stackedBar(parts)}<p class="quiet legend">${legend}· ${seconds(whole)} in all${engine}</p></div>`;
 }
 
-/** Time in which an engine had a call of it; calls side by side count once. */
+/** Returns the time in which an engine had at least one of its calls. Parallel calls count once. */
 function engineSeconds({ calls }: Trajectory): number {
   const covered = new CoveredTime();
   for (const { times } of calls) if (times.finished !== null) covered.add(times.begun, times.finished);
@@ -145,7 +145,7 @@ function tokenLine(entry: Entry, view: SessionView | null): Markup {
   return markup`<p class="tokens-line"><b>tokens</b> ${number(sampled)} sampled · ${number(trained)} trained${left === 0 ? nothing : markup` · ${number(left)} not: ${reasons}`}</p>`;
 }
 
-/** The sessions of a team. */
+/** Lists the sessions of a team. */
 function sessionsOf({ rollout, links, place }: RolloutPage): Markup {
   if (rollout.members.length < 2) return nothing;
   const all = rollout.members.flatMap(({ member, session_id }) =>
@@ -154,7 +154,7 @@ function sessionsOf({ rollout, links, place }: RolloutPage): Markup {
   return markup`<p>team: ${all}</p>`;
 }
 
-/** The last call that failed, else the last turn behind a tool's error, else the last one of the agent that has the task. */
+/** Picks the turn to show first: the last failed call, else the last turn whose tool failed, else the lead agent's last turn. */
 function turnToLookAt({ turns, trajectory }: SessionView): TurnView | null {
   const lead = turns.filter(({ call }) => trajectory.lead_agents.includes(call.agent) && call.request_class === "main");
   const failed = lead.findLast(({ call }) => call.error !== null);

@@ -1,19 +1,19 @@
-/** A page of rollouts, a line each. */
+/** Shows a page of rollouts, one line each. */
 import { type ListQuery, writeListQuery } from "../run/query.ts";
 import type { ViewedRollout } from "../run/run-reader.ts";
 import { link, type PageLinks } from "./links.ts";
 import { type Markup, markup, nothing } from "./markup.ts";
 import { figure, number, rewardPill, seconds, spaced } from "./words.ts";
 
-/** A page holds so many. */
+/** Rollouts on one page. */
 const rowsOfList = 100;
 
 export type ListedRollouts = {
   query: ListQuery;
-  /** All that the filters leave. */
+  /** All rollouts that the filters leave. */
   rollouts: readonly ViewedRollout[];
   links: PageLinks;
-  /** A static folder has no filters, and all rows in one page. */
+  /** A static folder has no filters, and shows all rows on one page. */
   hasFilters: boolean;
 };
 
@@ -31,7 +31,7 @@ export function rolloutTable({ rollouts, query, links, hasFilters }: ListedRollo
 <tbody id="rows">${shown.map((one) => rolloutRow(one, filters, links))}</tbody></table>${pager}`;
 }
 
-/** Its id is that of the rollout, so that a row that changed can be put in its place. */
+/** Makes a row. Its id is the rollout's, so that a changed row can replace it. */
 export function rolloutRow({ id, entry }: ViewedRollout, filters: string, links: PageLinks): Markup {
   const name = entry.task_id === null ? id : `${entry.task_id}/${entry.sample_index ?? "?"}`;
   const steps = entry.policies.flatMap(({ step }) => step ?? []);
@@ -39,7 +39,7 @@ export function rolloutRow({ id, entry }: ViewedRollout, filters: string, links:
   return markup`<tr data-id="${id}"><td>${link(links.rollout(id, { query: filters }), name.slice(0, 200))}</td><td>${rewardPill(entry.reward)}</td><td class="words">${shortWhy(entry)}</td><td class="n">${number(entry.turns)}</td><td class="n">${number(entry.sampled_tokens)}</td><td class="n">${number(entry.trainable_tokens)}</td><td class="n">${seconds(entry.seconds)}</td><td>${[...new Set(steps)].map(figure).join(", ").slice(0, 40)}</td><td class="words">${labels.join(" ").slice(0, 120)}</td></tr>`;
 }
 
-/** By the index alone; the rollout's page says more. */
+/** Uses the index only; the rollout's page says more. */
 export function shortWhy({ state, verdict, why_null, mask_reason, end }: ViewedRollout["entry"]): string {
   if (state !== "done" && state !== "recorded") return `not over: ${state}`;
   const failed = verdict?.failed_count

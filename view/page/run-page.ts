@@ -1,4 +1,4 @@
-/** Screen 4: what a run comes to, each number a link to the rollouts behind it, and the list of rollouts. */
+/** Screen 4: shows a run's figures and its list of rollouts. Each figure links to the rollouts that it counts. */
 import { edgeCauses } from "../../base/schema/reasons/calls.ts";
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
@@ -17,11 +17,11 @@ import { figure, number, percent, seconds, sorted, spaced } from "./words.ts";
 export type RunPage = ListedRollouts & {
   overview: RunOverview;
   fidelity: FidelitySummary;
-  /** Lines and sessions of the run that cannot be read. */
+  /** Sentences about lines and sessions that cannot be read. */
   damaged: readonly string[];
 };
 
-/** Rows of a list beside a chart. */
+/** Rows of a list next to a chart. */
 const mostBars = 12;
 
 export function runPage(page: RunPage): Markup {
@@ -53,7 +53,7 @@ function interval(found: Interval | null): string {
   return found === null ? "" : `(${found.low.toFixed(3)} to ${found.high.toFixed(3)})`;
 }
 
-/** The same list with one more filter. */
+/** Returns the address of the same list with one more filter. */
 function narrowed({ query, links }: RunPage, name: FilterName, value: string): string | null {
   return links.run(writeListQuery(new Map(query.filters).set(name, value)));
 }
@@ -78,7 +78,7 @@ function counted(
   return markup`<table class="bars">${rows}</table>${all.length > mostBars ? markup`<p class="quiet">and ${number(all.length - mostBars)} more</p>` : nothing}`;
 }
 
-/** The table is what the chart is drawn from, and what is read without a script. */
+/** The script draws the chart from the table. Without the script, the table is read instead. */
 function stepChart(page: RunPage): Markup {
   const { steps } = page.overview;
   if (steps.length < 2 && steps[0]?.step == null)

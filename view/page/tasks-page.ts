@@ -1,10 +1,10 @@
-/** Screen 3, first half: tasks, those that are most worth a look first. */
+/** Screen 3, first half: lists tasks, most interesting first. */
 import type { GroupLook, GroupRow, TaskRow } from "../run/group-table.ts";
 import { link, type PageLinks } from "./links.ts";
 import { type Markup, markup } from "./markup.ts";
 import { figure, number, rewardPill, sorted, spaced } from "./words.ts";
 
-/** `perPage`: tasks of one page; a static folder has all in one. */
+/** `perPage`: tasks on one page. A static folder shows all on one page. */
 export type TasksPage = { tasks: readonly TaskRow[]; page: number; links: PageLinks; perPage?: number | undefined };
 
 const tasksAPage = 100;

@@ -1,4 +1,4 @@
-/** Screen 2: a session's tokens, and why each is not trained. */
+/** Screen 2: shows a session's tokens, and why any of them is not trained. */
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { TokenOfPage, TokenRun, TokenWindow } from "../tokens/token-window.ts";
@@ -13,7 +13,7 @@ export type Colour = (typeof colours)[number];
 
 export type TokensPage = {
   trajectory: Trajectory;
-  /** null: no token ids are on record. */
+  /** null: no token ids are recorded. */
   window: TokenWindow | null;
   colour: Colour;
   links: PageLinks;
@@ -45,13 +45,13 @@ function moreLink({ trajectory, colour, links }: TokensPage, { to, length, trace
   return link(links.tokens(trajectory.session_id, { trace: trace_id, from: to, colour }), `${number(length - to)} tokens behind`, "more");
 }
 
-/** The runs of one window, as they stand in the page and as further windows come. */
+/** Renders the runs of one window, for the page and for windows that are loaded later. */
 function tokenRuns({ trajectory }: TokensPage, window: TokenWindow): Markup {
   const policies = trajectory.fidelity.policy_versions;
   return markup`<div class="window" data-from="${window.from}">${window.runs.map((run) => runView(run, policies))}</div>`;
 }
 
-/** A context of this length is folded: what was sampled is what a reader comes for. */
+/** Folds a context of this length, because readers look for sampled tokens. */
 const foldedContext = 40;
 
 function runView(run: TokenRun, policies: readonly string[]): Markup {
@@ -70,7 +70,7 @@ function sampledHead({ turn, call, tokens, from, policy_version }: TokenRun): Ma
   return markup`turn ${turn ?? "?"} <small>· ${number(tokens.length)} sampled · from position ${number(from)}${policy}</small>`;
 }
 
-/** Each reason of the run, with its number, where it begins, and what it means. */
+/** Lists each reason in the run: how many tokens, where it begins, and what it means. */
 function untrainedWords({ tokens, from }: TokenRun): Markup {
   const reasons = new Map<string, { count: number; first: number }>();
   for (const [at, { reason }] of tokens.entries()) {
@@ -98,13 +98,13 @@ function tokenView({ id, text, logprob, reason }: TokenOfPage, run: TokenRun, po
 
 const policyColours = 6;
 
-/** Line ends are shown as a sign and as themselves. */
+/** Shows a line end as a sign, followed by the line end itself. */
 function lines(text: string): Markup {
   const pieces = text.split("\n");
   return markup`${pieces.map((piece, at) => (at === 0 ? markup`${piece}` : markup`<b>⏎</b>\n${piece}`))}`;
 }
 
-/** Classes of a colour scale: from certain to a surprise. */
+/** Classes of a colour scale, from likely to unlikely tokens. */
 function logprobClass(logprob: number | null): string {
   if (logprob === null) return "l-none";
   const bound = [-0.05, -0.3, -1, -2, -4].findIndex((least) => logprob >= least);
@@ -127,7 +127,7 @@ function legend({ fidelity }: Trajectory): Markup {
   return markup`<span data-of="logprob" data-colour="logprob">${scale}</span><span data-of="mask" data-colour="mask">${masks}</span><span data-of="policy" data-colour="policy">${policies}</span>`;
 }
 
-/** Traces are ways through the tree: a branch has one of its own. */
+/** Links to the session's traces. Each branch of the tree has its own trace. */
 function traceChoice({ trajectory, window, colour, links }: TokensPage): Markup {
   if (window === null || trajectory.traces.length < 2) return nothing;
   const shown = trajectory.traces.slice(0, mostTraces).map(({ trace_id, agent }) => {
@@ -140,7 +140,7 @@ function traceChoice({ trajectory, window, colour, links }: TokensPage): Markup 
 
 const mostTraces = 30;
 
-/** Turns that sampled tokens without ids on record: they are in no trace. */
+/** Names the turns whose sampled token ids are not recorded. No trace holds them. */
 function outside({ calls }: Trajectory): Markup {
   const without = calls.flatMap((call, at) =>
     call.sampled_length === null && call.output !== null

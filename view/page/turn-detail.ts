@@ -1,4 +1,4 @@
-/** One turn, whole: how it continues, what it says and calls, and what came back. */
+/** Shows one whole turn: how it continues, what it says and calls, and the results. */
 import { createHash } from "node:crypto";
 import { blockLabels, describeDifference, describeEdge, describeRepeated, describeTokens } from "../describe.ts";
 import type { BlockView, SessionView, TurnView } from "../session-view.ts";
@@ -31,12 +31,12 @@ ${turn.output.length === 0 ? markup`<p class="quiet">It said nothing.</p>` : tur
 ${answers === null ? nothing : markup`<h3>came back, before ${link(links.rollout(id, { query, turn: answers.number }), `turn ${answers.number}`)}</h3>${answers.added.map(block)}`}`;
 }
 
-/** The turn that goes on from this one, with what its request added. */
+/** Shows the turn that continues this one, and what its request added. */
 function resultsOf({ turns }: SessionView, { number: at }: TurnView): TurnView | null {
   return turns.find(({ parent, added }) => parent === at && added.length > 0) ?? null;
 }
 
-/** Characters of a text that is shown whole, of one that can be unfolded, and pictures of one block. */
+/** A text longer than `open` characters or `lines` lines is folded. A block shows at most `most` characters and `pictures` pictures. */
 const bounds = { open: 1_500, lines: 24, most: 50_000, pictures: 20 };
 
 function blockView({ kind, detail, text, error, images }: BlockView, session: string, links: PageLinks): Markup {
@@ -51,7 +51,7 @@ function blockView({ kind, detail, text, error, images }: BlockView, session: st
   return markup`<div class="block ${kind}${error ? " error" : ""}"><span class="label">${label}</span><div>${body}${pictures}</div></div>`;
 }
 
-/** By its hash from our own route; an address of the agent's is never asked for. */
+/** Loads the picture by its hash from our own route. An address that the agent wrote is never fetched. */
 function picture(url: string, session: string, links: PageLinks): Markup {
   const href = pictureOf(url) === null ? null : links.picture(session, hashOfPicture(url));
   return href === null ? nothing : markup`<img src="${href}" alt="picture" loading="lazy">`;

@@ -1,4 +1,4 @@
-/** The turns of a session at a glance: what each did, and where contexts part. */
+/** Lists the turns of a session: what each did, and where contexts branch. */
 
 import { describeEdge } from "../describe.ts";
 import type { SessionView, TurnView } from "../session-view.ts";
@@ -6,7 +6,7 @@ import { link, type PageLinks } from "./links.ts";
 import { type Markup, markup, nothing } from "./markup.ts";
 import { number, spaced } from "./words.ts";
 
-/** Turns that are listed around the shown one; a session may have a million. */
+/** Turns listed around the one shown. A session may have a million turns. */
 const mostListed = 300;
 
 export function turnList({ turns }: SessionView, shown: TurnView, id: string, query: string, links: PageLinks): Markup {
@@ -36,7 +36,7 @@ function row(turn: TurnView, isShown: boolean, href: string | null): Markup {
   return markup`<li class="${isShown ? "shown" : ""}">${parts}<a href="${href ?? ""}" title="${describeEdge(turn)}"><b>${at}</b> ${didWhat(turn)}</a>${agent} ${mark}${untrained}</li>`;
 }
 
-/** Its first tool call, else how its text begins. */
+/** Returns its first tool call, else the beginning of its text. */
 function didWhat({ output, call }: TurnView): string {
   const called = output.find(({ kind }) => kind === "tool_call");
   const said = output.find(({ kind }) => kind === "assistant") ?? output[0];

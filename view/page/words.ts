@@ -1,4 +1,4 @@
-/** Numbers and words as every page writes them. */
+/** Formats numbers and words the same way on every page. */
 import { type Markup, markup } from "./markup.ts";
 
 export const number = (value: number | null): string => (value === null ? "–" : value.toLocaleString("en"));
@@ -10,7 +10,7 @@ export function seconds(value: number | null): string {
   return value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`;
 }
 
-/** At most three digits behind the point. */
+/** Writes at most three digits after the decimal point. */
 export function figure(value: number | null): string {
   return value === null ? "–" : String(Number(value.toFixed(3)));
 }
@@ -19,13 +19,13 @@ export function percent(part: number, whole: number): string {
   return whole === 0 ? "–" : `${Math.round((100 * part) / whole)} %`;
 }
 
-/** A reward in its colour: good, bad, or not measured. */
+/** Shows a reward with its colour: good, bad, or not measured. */
 export function rewardPill(reward: number | null): Markup {
   const kind = reward === null ? "none" : reward > 0 ? (reward < 1 ? "part" : "good") : "bad";
   return markup`<span class="pill ${kind}">${reward === null ? "null" : figure(reward)}</span>`;
 }
 
-/** The largest first. */
+/** Sorts the largest first. */
 export function sorted(counts: Record<string, number>): [string, number][] {
   return Object.entries(counts).sort(([, a], [, b]) => b - a);
 }

@@ -1,10 +1,10 @@
-/** What a rollout changed, path by path. */
+/** Shows what a rollout changed, path by path. */
 import type { ShownWork } from "../render-html.ts";
 import type { ViewedRollout } from "../run/run-reader.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup } from "./markup.ts";
 
-/** Characters of one path's diff. */
+/** Bounds the characters of one path's diff. */
 const longest = 100_000;
 
 export function workPage({ id, entry }: ViewedRollout, work: ShownWork, links: PageLinks): Markup {

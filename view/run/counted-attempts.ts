@@ -1,12 +1,12 @@
-/** Which attempts of a run a report counts, by the run's index alone. */
+/** Finds which attempts of a run a report counts. It reads only the run's index. */
 import type { IndexFile, LooseSession, TrajectoryFigures } from "../../rollouts/records/index.ts";
 
 /** Told of what is left out, in a sentence, and how many rollouts that are which no other sentence counts. */
 export type OnLeftOut = (message: string, rollouts: number) => void;
 
 /**
- * Those of every trajectory, and of each session without one that no record stands for. Each omission is reported: a
- * damaged line or log, and the session of an unfinished attempt, which has no reward yet. `logs`: the sessions that have a
+ * Yields the attempt of each trajectory, and of each session that has neither trajectory nor record. Reports each
+ * omission: damaged lines and logs, and sessions of unfinished attempts, which have no reward yet. `logs`: sessions with a
  * log in the folder.
  */
 export function* countedAttempts(
@@ -15,7 +15,7 @@ export function* countedAttempts(
   logs: ReadonlySet<string>,
   onLeftOut: OnLeftOut,
 ): Generator<TrajectoryFigures> {
-  // Lines that cannot be read, less the sessions that were found to stand for them.
+  // Counts unreadable lines, minus the sessions found in their place.
   let lost = index.damaged.trajectories.length;
   for (const message of index.damaged.trajectories) onLeftOut(message, 0);
   const written = new Set<string>();
@@ -50,7 +50,7 @@ function countedSession({ session_id, figures, damage, tells }: LooseSession, ha
   return null;
 }
 
-/** Their ids are chance, and decide only between those of one millisecond. */
+/** Orders sessions by their opening time. The random ids decide only within one millisecond. */
 function byOpening(one: LooseSession, other: LooseSession): number {
   const [first, second] = [one.opened ?? Number.POSITIVE_INFINITY, other.opened ?? Number.POSITIVE_INFINITY];
   return first === second ? (one.session_id < other.session_id ? -1 : 1) : first - second;

@@ -29,11 +29,11 @@ export type Entry = {
   harness_version: string | null;
   agents: string[];
   largest_prompt: number | null;
-  /** Reason -> sampled tokens that are not trained for it. */
+  /** Reason -> number of sampled tokens that it keeps from training. */
   excluded: Record<string, number>;
   matches: Record<string, number>;
   causes: Record<string, number>;
-  /** null where no record of a rollout belongs to it, as `verdict` and `why_null`. */
+  /** null if it has no rollout record; so are `verdict` and `why_null`. */
   phases: PhaseSeconds | null;
   verdict: VerdictFigures | null;
   why_null: string | null;

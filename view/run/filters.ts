@@ -1,11 +1,11 @@
-/** Which rollouts and sessions are meant: by task, reward, end and labels, and in the browser also by step, length and reason. */
+/** Selects rollouts and sessions by task, reward, end and labels. The browser also selects by step, length and reason. */
 import { AlidadeError } from "../../base/errors.ts";
 import { toMatch } from "../../base/schema/complaints/to-match.ts";
 import type { Entry } from "./entries.ts";
 
 export type EntryTest = (entry: Entry) => boolean;
 
-/** Each reads its text and throws `request_invalid` with the field where it is none. */
+/** Each reads a filter's text, and throws `request_invalid` with the field if the text is not valid. */
 export const filters = {
   task: (glob) => {
     const fits = toMatch(glob);
@@ -46,7 +46,7 @@ export const filters = {
 export type FilterName = keyof typeof filters;
 export const filterNames = Object.keys(filters) as FilterName[];
 
-/** The newest step of the policies that sampled it; null where none has one. */
+/** The newest step of the policies that sampled it; null if no policy names a step. */
 export function newestStep({ policies }: Pick<Entry, "policies">): number | null {
   const steps = policies.flatMap(({ step }) => step ?? []);
   return steps.length === 0 ? null : Math.max(...steps);

@@ -1,7 +1,7 @@
-/** Tasks and their groups, those that are most worth a look first. */
+/** Lists tasks and their groups, most interesting first. */
 import type { ViewedRollout } from "./run-reader.ts";
 
-/** `flat`: all measured rewards are equal, so it teaches nothing. */
+/** `flat`: all measured rewards are equal, so the group teaches nothing. */
 export type GroupLook = "flat" | "mixed" | "unmeasured" | "open";
 
 export type GroupRow = { group_id: string | null; rollouts: ViewedRollout[]; look: GroupLook };
@@ -10,15 +10,18 @@ export type TaskRow = {
   task_id: string | null;
   groups: GroupRow[];
   rollouts: number;
-  /** null where nothing was measured. */
+  /** null if nothing was measured. */
   mean: number | null;
   flat: number;
   mixed: number;
-  /** Rollouts without a reward by reason. */
+  /** Reason -> number of rollouts without a reward. */
   nulls: Record<string, number>;
 };
 
-/** Tasks without variance first, those that always fail before those that always pass; then by their nulls; then mixed ones by how near their mean is to a half. */
+/**
+ * Sorts tasks that always fail first, then tasks that always pass. Next come tasks with nulls, then mixed tasks, those
+ * with a mean near 0.5 first.
+ */
 export function taskRows(rollouts: readonly ViewedRollout[]): TaskRow[] {
   const tasks = Map.groupBy(rollouts, ({ entry }) => entry.task_id);
   return [...tasks].map(([task_id, all]) => toTask(task_id, all)).sort((a, b) => worth(b) - worth(a));
@@ -51,7 +54,7 @@ function toTask(task_id: string | null, rollouts: ViewedRollout[]): TaskRow {
   };
 }
 
-/** Why a rollout has no reward: the mask, else how it ended, else how far it is. */
+/** Returns why a rollout has no reward: its state if it is not over, else its mask reason, its verdict's status, or its end. */
 export function nullReason({ mask_reason, end, state, verdict }: ViewedRollout["entry"]): string {
   if (state !== "done" && state !== "recorded") return state;
   return mask_reason ?? (verdict === null || verdict.status === "graded" ? null : verdict.status) ?? end ?? state;
@@ -61,7 +64,7 @@ function lookOf(rollouts: readonly ViewedRollout[]): GroupLook {
   if (rollouts.some(({ entry }) => entry.state !== "done" && entry.state !== "recorded")) return "open";
   const rewards = rollouts.flatMap(({ entry }) => entry.reward ?? []);
   if (rewards.length === 0) return "unmeasured";
-  // One sample has nothing to be compared with.
+  // A single sample cannot be compared.
   return rewards.length > 1 && new Set(rewards).size === 1 ? "flat" : "mixed";
 }
 

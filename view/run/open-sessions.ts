@@ -1,6 +1,6 @@
 /**
- * Sessions that are still sampled: their logs are read on from where they were, and what comes is counted. Which of it is
- * trained is known when the session is over.
+ * Counts what open sessions sample. It reads each log on from its last position. Which tokens are trained is known only
+ * when the session is over.
  */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ export class OpenSessions {
     this.#folder = folder;
   }
 
-  /** Returns whether any of them grew. Sessions that are not named are forgotten. */
+  /** Returns whether any log grew. Forgets sessions that are not named. */
   async readOn(sessionIds: readonly string[]): Promise<boolean> {
     let hasGrown = false;
     const named = new Set(sessionIds);
@@ -27,7 +27,7 @@ export class OpenSessions {
     return hasGrown;
   }
 
-  /** The entry with what is counted of its session, if that is more than it says. */
+  /** Returns the entry with its session's counts, if they exceed those of the entry. */
   withCounts(entry: Entry): Entry {
     const counts = entry.session_id === null ? undefined : this.#counts.get(entry.session_id);
     if (counts === undefined || counts.turns <= (entry.turns ?? 0)) return entry;
@@ -46,7 +46,7 @@ export class OpenSessions {
       counts.last = place;
       count(counts, LogEntry.parse(value));
     };
-    // A damaged line counts for nothing; the session's own page tells it.
+    // Skip a damaged line; the session's own page reports it.
     for await (const _ of readJsonLines<void>(path, take, () => undefined, counts.last));
     return true;
   }

@@ -1,19 +1,19 @@
-/** What an address asks of a list: filters, order and page. The address says all that a page shows. */
+/** Reads the filters and page number of a list from an address. The address alone decides what a page shows. */
 import type { Entry } from "./entries.ts";
 import { type EntryTest, type FilterName, filterNames, filters } from "./filters.ts";
 
 export type ListQuery = {
-  /** As they were written, without the empty ones. */
+  /** The filters as written, without empty ones. */
   filters: ReadonlyMap<FilterName, string>;
   isMeant: EntryTest;
-  /** From 1. */
+  /** Counted from 1. */
   page: number;
 };
 
-/** Characters of one filter: an id of a task is shorter. */
+/** Bounds the characters of one filter. Task ids are shorter. */
 const longestFilter = 500;
 
-/** Throws `request_invalid` with the field. */
+/** Throws `request_invalid` that names the field. */
 export function readListQuery(params: URLSearchParams): ListQuery {
   const given = new Map<FilterName, string>();
   for (const name of filterNames) {
@@ -29,7 +29,7 @@ export function readListQuery(params: URLSearchParams): ListQuery {
   };
 }
 
-/** `task=a&reward=0`, or an empty text; `more` stands behind the filters. */
+/** Returns `task=a&reward=0`, or an empty text. `more`: sets further fields; null removes a field. */
 export function writeListQuery(given: ReadonlyMap<string, string>, more: Record<string, string | number | null> = {}): string {
   const params = new URLSearchParams();
   for (const [name, text] of given) params.set(name, text);

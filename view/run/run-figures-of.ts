@@ -1,10 +1,10 @@
-/** What a run, or the part of it that a filter leaves, comes to: the figures of screen 4. */
+/** Computes the figures of screen 4 for a run, or for the rollouts that a filter leaves. */
 import { type Statistics, statisticsOf } from "../../base/statistics/statistics.ts";
 import type { Entry } from "./entries.ts";
 import { newestStep } from "./filters.ts";
 import { nullReason } from "./group-table.ts";
 
-/** As `alidade stats` counts by default. */
+/** The same count as `alidade stats` by default. */
 export const passReward = 1;
 
 export type StepRow = { step: number | null; statistics: Statistics };
@@ -16,14 +16,14 @@ export type RunOverview = {
   tasks: TaskRate[];
   ends: Record<string, number>;
   nulls: Record<string, number>;
-  /** Middle and longest; null where there is none. */
+  /** null if no rollout has a count. */
   turns: Spread | null;
   tokens: Spread | null;
-  /** Seconds of all rollouts in each phase. */
+  /** Seconds of each phase, over all rollouts. */
   phases: Record<"queue" | "init" | "run" | "grade", number>;
 };
 
-/** `bounds[at]`: the upper one of `counts[at]`. */
+/** `bounds[at]`: the upper bound of `counts[at]`. */
 export type Spread = { median: number; most: number; bounds: number[]; counts: number[] };
 
 export function runOverview(entries: readonly Entry[]): RunOverview {
@@ -53,7 +53,7 @@ function countedBy(entries: readonly Entry[], keyOf: (entry: Entry) => string): 
 
 const steps = 12;
 
-/** Twelve bars of equal width. */
+/** Makes twelve bars of equal width. */
 function spreadOf(values: number[]): Spread | null {
   if (values.length === 0) return null;
   const sorted = values.toSorted((a, b) => a - b);

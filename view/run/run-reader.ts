@@ -1,6 +1,6 @@
 /**
- * A run in memory: its rows (`index.json`), and one trajectory at a time by the place of its line. It is read again where
- * the records grew. A page asks here for all that it shows.
+ * Holds a run in memory for all pages: its rows (`index.json`), and few trajectories, read by the place of their line.
+ * Reads again what the records gained.
  */
 import { join } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
@@ -13,14 +13,17 @@ import { type IndexFile, indexedFiles, openIndex, refreshIndex } from "../../rol
 import { asOne, type Entry, membersOf, toEntries } from "./entries.ts";
 import { OpenSessions } from "./open-sessions.ts";
 
-/** `id`: what its address names: its session, or its own id where it has none. `members`: the sessions of a team, else one. */
+/**
+ * `id`: the name in its address, which is its session's id, or its own if it has no session. `members`: the sessions of a
+ * team, else one.
+ */
 export type ViewedRollout = { id: string; entry: Entry; members: Entry[] };
 
 const lookAgainMs = 500;
 
 const isOpen = ({ state }: Entry): boolean => state !== "done" && state !== "recorded";
 
-/** Trajectories that were read last: a window of tokens is asked for many times in a row. */
+/** Keeps the trajectories read last: pages ask for many windows of tokens in a row. */
 const mostKept = 3;
 
 export class RunReader {
@@ -56,12 +59,12 @@ export class RunReader {
     return this.#index;
   }
 
-  /** The last attempt of each, in the order of the run. */
+  /** The last attempt of each rollout, in the order of the run. */
   get rollouts(): readonly ViewedRollout[] {
     return this.#rollouts;
   }
 
-  /** Reads what the records gained; at most twice a second, whatever asks for it. */
+  /** Reads what the records gained, at most twice a second, however often it is called. */
   refresh(): Promise<void> {
     if (this.#refreshing === null && Date.now() - this.#looked < lookAgainMs) return Promise.resolve();
     this.#refreshing ??= this.#refresh().finally(() => {
@@ -71,7 +74,7 @@ export class RunReader {
     return this.#refreshing;
   }
 
-  /** Writes what the rows are now for the next reader. */
+  /** Writes the current rows to `index.json` for the next reader. */
   async close(): Promise<void> {
     await openIndex(this.folder);
   }
@@ -94,14 +97,14 @@ export class RunReader {
     this.#kept.clear();
   }
 
-  /** By the id of its address, of its rollout, or of one of its sessions. Throws `not_found`. */
+  /** Finds a rollout by the id in its address, its own id, or a session's id. Throws `not_found`. */
   find(id: string): ViewedRollout {
     const found = this.#byId.get(id);
     if (found === undefined) throw new AlidadeError("not_found", `this run holds no rollout "${id.slice(0, 200)}"`, { param: "id" });
     return found;
   }
 
-  /** Rollouts of its group; itself alone where it has none. */
+  /** Returns the rollouts of its group; without a group, only itself. */
   group({ entry, ...rollout }: ViewedRollout): ViewedRollout[] {
     if (entry.group_id === null) return [{ entry, ...rollout }];
     const isSibling = (one: Entry): boolean => one.group_id === entry.group_id && one.task_id === entry.task_id;
@@ -110,7 +113,7 @@ export class RunReader {
       .toSorted((a, b) => (a.entry.sample_index ?? 0) - (b.entry.sample_index ?? 0));
   }
 
-  /** Throws `not_found` where nothing was recorded of the session. */
+  /** Throws `not_found` if nothing of the session is recorded. */
   async trajectory(sessionId: string): Promise<Trajectory> {
     const known = this.#kept.get(sessionId);
     const read = known ?? this.#read(sessionId);
@@ -125,7 +128,7 @@ export class RunReader {
     }
   }
 
-  /** null where there is none. */
+  /** null if there is none. */
   async record(entry: Entry): Promise<RolloutRecord | null> {
     if (entry.rollout_id === null) return null;
     const place = this.#records.get(recordKey({ rollout_id: entry.rollout_id, attempt: entry.attempt }));

@@ -1,4 +1,4 @@
-/** Files that pages load: ours, and uPlot's out of its package. Each has a fixed type. */
+/** The files that pages load: our own, and uPlot's from its package. Each has a fixed type. */
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const assets: ReadonlyMap<string, { type: string; path: () => string }> = new Ma
 
 export const assetNames = [...assets.keys()];
 
-/** null: there is no such file. */
+/** null: no such file. */
 export async function readAsset(name: string): Promise<{ type: string; bytes: Buffer } | null> {
   const asset = assets.get(name);
   return asset === undefined ? null : { type: asset.type, bytes: await readFile(asset.path()) };

@@ -1,4 +1,4 @@
-/** Makes each page of a run: for the server, and for a static folder. */
+/** Makes each page of a run, for the server and for a static folder. */
 import { basename, join, resolve } from "node:path";
 import { messageOf } from "../../base/errors.ts";
 import { DiskStore } from "../../proxy/store/index.ts";
@@ -21,7 +21,7 @@ import type { RunReader, ViewedRollout } from "../run/run-reader.ts";
 import { type TokenWindow, tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
-/** Samples of a group that are compared: each costs the reading of its trajectory. */
+/** How many samples of a group are compared. Each comparison reads a trajectory. */
 const mostCompared = 16;
 
 export class PageMaker {
@@ -32,7 +32,7 @@ export class PageMaker {
   #summed: { key: string; summary: FidelitySummary } | null = null;
   readonly #vocabulary: Pick<Vocabulary, "read" | "textOf">;
 
-  /** `policy`: of static pages, which have no headers. */
+  /** `policy`: content security policy of static pages, which have no headers. */
   constructor(reader: RunReader, links: PageLinks, vocabulary: Pick<Vocabulary, "read" | "textOf">, policy?: string) {
     this.reader = reader;
     this.links = links;
@@ -58,7 +58,7 @@ export class PageMaker {
     return filters.size === 0 ? this.reader.rollouts : this.reader.rollouts.filter(({ entry }) => isMeant(entry));
   }
 
-  /** As `alidade fidelity` counts, of the rollouts that the filters leave, by all of their attempts. */
+  /** Counts like `alidade fidelity`: all attempts of the rollouts that the filters leave. */
   async fidelity(query: ListQuery): Promise<FidelitySummary> {
     const { filters, isMeant } = query;
     const key = `${this.reader.version} ${writeListQuery(filters)}`;
@@ -103,7 +103,7 @@ export class PageMaker {
     return this.page(`tokens of ${trajectory.task.id ?? sessionId}`, tokensPage({ trajectory, window, colour: chosen, links: this.links }));
   }
 
-  /** `reference`: the sample that others are compared with; by default one that earned most. */
+  /** `reference`: the sample with which the others are compared. Default: a sample with the highest reward. */
   async group(
     taskId: string | null,
     groupId: string | null,

@@ -1,4 +1,4 @@
-/** A run's pages on a listener of their own. */
+/** Serves a run's pages on their own listener. */
 import { servedLinks } from "../page/links.ts";
 import type { ShownWork } from "../render-html.ts";
 import { RunReader } from "../run/run-reader.ts";
@@ -10,15 +10,15 @@ import { ViewListener } from "./view-listener.ts";
 
 export type ViewOrder = {
   folder: string;
-  /** 0: a free one. */
+  /** 0: any free port. */
   port: number;
   key: string;
-  /** Path of a `tokenizer.json`. */
+  /** Path to a `tokenizer.json`. */
   tokenizer?: string | undefined;
   workOf: (reader: RunReader, id: string, signal: AbortSignal) => Promise<ShownWork>;
 };
 
-/** `url`: without the key. Throws `config_invalid` where the port cannot be had, or the tokenizer's file is none. */
+/** `url`: without the key. Throws `config_invalid` if the port is not free, or the tokenizer's file is not valid. */
 export type OpenView = AsyncDisposable & { url: string; reader: RunReader };
 
 export async function openView({ folder, port, key, tokenizer, workOf }: ViewOrder): Promise<OpenView> {

@@ -1,4 +1,4 @@
-/** `GET /events`: rollouts that began, changed or ended, as server-sent events. The files are watched only while a page listens. */
+/** Sends rollouts that began, changed or ended as server-sent events (`GET /events`). Watches the files only while a page listens. */
 import { type FSWatcher, watch } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,15 +7,15 @@ import type { PageLinks } from "../page/links.ts";
 import { rolloutRow } from "../page/rollout-table.ts";
 import type { RunReader, ViewedRollout } from "../run/run-reader.ts";
 
-/** Pages that listen at once; each costs a connection. */
+/** Pages that may listen at once. Each holds a connection. */
 const mostPages = 20;
-/** Changes that are kept for a page that comes back; one that was longer away is told the whole number alone. */
+/** Changes kept for a page that reconnects. A page that missed more gets only the total. */
 const mostKept = 500;
-/** Rows of one event. */
+/** Rows in one event. */
 const mostRows = 200;
-/** Proxies close what is silent for a minute. */
+/** Proxies close a connection that is silent for a minute. */
 const silenceMs = 20_000;
-/** Changes of files come in bursts; longer than the reader waits between two looks. */
+/** Collects bursts of file changes. Must be longer than the reader's pause between two reads. */
 const restMs = 600;
 
 type NumberedChange = { number: number; id: string };
@@ -37,7 +37,7 @@ export class RunEvents {
     this.#stopped = stopped;
   }
 
-  /** `after`: the id of the last event that the page got; null for a new one. Throws `too_many_requests`. */
+  /** `after`: the id of the last event that the page received; null for a new page. Throws `too_many_requests`. */
   open(after: number | null, left: AbortSignal): Response {
     if (this.#listeners.size >= mostPages) throw new AlidadeError("too_many_requests", `${mostPages} pages listen already: close one`);
     const signal = AbortSignal.any([left, this.#stopped]);
@@ -73,7 +73,7 @@ export class RunEvents {
     }
   }
 
-  /** Each rollout that changed once, as its row is now. */
+  /** Returns each changed rollout once, with its current row. */
   #event(told: number): string {
     const ids = [...new Set(this.#changes.filter(({ number }) => number > told).map(({ id }) => id))].slice(-mostRows);
     const rows = ids.map((id) => ({ id, html: rolloutRow(this.#reader.find(id), "", this.#links).toString() }));
@@ -91,7 +91,7 @@ export class RunEvents {
       try {
         this.#watchers.push(watch(folder, look).on("error", () => undefined));
       } catch {
-        // A run of which nothing is recorded yet has no sessions.
+        // A run without any record yet has no folder of sessions.
       }
     }
     look();
@@ -107,12 +107,12 @@ export class RunEvents {
   async #look(): Promise<void> {
     try {
       await sleep(restMs);
-      // What comes while it reads is another look.
+      // Changes that arrive while it reads cause another read.
       this.#looking = null;
       await this.#reader.refresh();
       this.#compare();
     } catch {
-      // A file that is just being replaced is read at its next change.
+      // A file that is being replaced is read at its next change.
       this.#looking = null;
     }
   }

@@ -1,4 +1,4 @@
-/** The routes of the view: every one reads, none writes, and each page is made anew of the rows in memory. */
+/** The routes of the view. All only read. Each request makes its page from the rows in memory. */
 import { type Context, Hono } from "hono";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
@@ -17,7 +17,7 @@ import type { RunEvents } from "./run-events.ts";
 
 export type ViewParts = {
   pages: PageMaker;
-  /** What a rollout changed; null where no sandbox can be made here. */
+  /** Reads what a rollout changed; null if no sandbox can be made here. */
   workOf: ((id: string, signal: AbortSignal) => Promise<ShownWork>) | null;
   events: RunEvents;
 };
@@ -89,13 +89,13 @@ function page(text: string): Response {
   return new Response(text, { headers: { "content-type": htmlType } });
 }
 
-/** Also without a run that can be read: the sentence alone. */
+/** Shows an error as one sentence. Works also if the run cannot be read. */
 export function failure(error: AlidadeError): Response {
   const text = markup`<!doctype html><meta charset="utf-8"><title>Alidade</title><link rel="stylesheet" href="assets/page.css"><main><h1>${error.code.replaceAll("_", " ")}</h1><p>${error.message}</p><p><a href="./">the run</a></p></main>`;
   return new Response(text.toString(), { status: error.status, headers: { ...fixedHeaders, "content-type": htmlType } });
 }
 
-/** null: it is no whole number of 0 or more. */
+/** null: not a whole number of 0 or more. */
 function natural(text: string | null): number | null {
   return text !== null && /^\d{1,12}$/.test(text) ? Number(text) : null;
 }

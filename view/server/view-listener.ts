@@ -1,6 +1,7 @@
 /**
- * The view's own listener: loopback, and open only with its key. The link brings the key; a cookie of this port keeps it, so
- * that it stands in no further address. `Host` is checked, because a page of a stranger may have its name lead here.
+ * The view's own listener, on loopback and only for requests with its key. The link carries the key. A cookie for this
+ * port keeps it, so that no later address holds it. `Host` is checked, because a foreign site can point its own name at
+ * loopback.
  */
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type Server } from "node:http";
@@ -26,7 +27,7 @@ export class ViewListener implements AsyncDisposable {
     );
   }
 
-  /** Returns the address without the key. Port 0 takes a free one. */
+  /** Returns the address without the key. Port 0 takes any free port. */
   async listen(port: number): Promise<string> {
     const url = await listenOn(this.#server, "127.0.0.1", port);
     this.#port = Number(new URL(url).port);
@@ -55,7 +56,7 @@ export class ViewListener implements AsyncDisposable {
     return guarded;
   }
 
-  /** The same address without the key. */
+  /** Returns the same address without the key. */
   #keep(context: Context<ControlEnv>, key: string): Response {
     setCookie(context, this.#cookie, key, { httpOnly: true, sameSite: "Lax", path: "/" });
     const address = new URL(context.req.url);
@@ -67,7 +68,7 @@ export class ViewListener implements AsyncDisposable {
     return getCookie(context, this.#cookie) ?? context.req.header("authorization")?.replace(/^Bearer +/i, "") ?? "";
   }
 
-  /** Browsers send the cookies of one port to all others of its host. */
+  /** Names the cookie after the port: browsers send a host's cookies to all of its ports. */
   get #cookie(): string {
     return `alidade_view_${this.#port}`;
   }

@@ -1,4 +1,4 @@
-/** Texts of all tokens by a `tokenizer.json` (Hugging Face's form), whose vocabulary is written in byte-level BPE or as SentencePiece writes it. */
+/** Reads the texts of all tokens from a `tokenizer.json` in Hugging Face's form. Its vocabulary is byte-level BPE or SentencePiece. */
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
@@ -10,7 +10,7 @@ const TokenizerFile = z.looseObject({
   decoder: z.unknown().optional(),
 });
 
-/** Throws `config_invalid` with the path. */
+/** Throws `config_invalid` that names the path. */
 export async function readTokenizer(path: string): Promise<Map<number, string>> {
   const file = await readFile(path, "utf8").then(
     (text) => TokenizerFile.parse(readJson(text)),
@@ -26,7 +26,7 @@ export async function readTokenizer(path: string): Promise<Map<number, string>> 
   return texts;
 }
 
-/** GPT-2's alphabet: each byte is one printable character, its own where it has one. */
+/** GPT-2's alphabet: maps each byte to one printable character, and printable bytes to themselves. */
 const byteOf = new Map<string, number>();
 for (let byte = 0, next = 256; byte < 256; byte++) {
   const isPrintable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;

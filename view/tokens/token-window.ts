@@ -1,18 +1,18 @@
-/** A stretch of a session's tokens, each with what is on record of it. Nothing is decoded: a text is known, or it is not. */
+/** Reads a window of a session's tokens with all that is recorded of each. It does not decode tokens: an unknown text stays unknown. */
 import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import { defaultTrainer, type Judge, recordedReasonOf, TokenPaths, toJudge } from "../../reconstruct/index.ts";
 
 export type TokenOfPage = {
   id: number;
-  /** null: its text is not on record. */
+  /** null: its text is not recorded. */
   text: string | null;
   logprob: number | null;
-  /** null: it is trained, or it was not sampled. */
+  /** null: the token is trained, or was not sampled. */
   reason: UntrainedReason | null;
 };
 
-/** Tokens of one node within the window. `from`: the position of the first in its trace. */
+/** The tokens of one node in the window. `from`: position of its first token in the trace. */
 export type TokenRun = {
   kind: TreeNode["kind"];
   node_id: string;
@@ -25,22 +25,22 @@ export type TokenRun = {
 
 export type TokenWindow = {
   trace_id: string;
-  /** Tokens of the whole trace. */
+  /** Number of tokens in the whole trace. */
   length: number;
   from: number;
   to: number;
   runs: TokenRun[];
 };
 
-/** Gives the text of a token by the tokenizer's fingerprint; null where it is unknown. */
+/** Returns a token's text for a tokenizer fingerprint; null if unknown. */
 export type TokenText = (fingerprint: string | null, id: number) => string | null;
 
-/** A window has as many tokens as a page can hold without becoming slow. */
+/** A page with more tokens becomes slow. */
 export const windowTokens = 2_000;
 
 export type WindowPlace = { trace: string | null; turn: number | null; from: number | null };
 
-/** null: no token ids are on record. A turn begins a little before its first sampled token, so that its context is seen. */
+/** null: no token ids are recorded. A turn's window begins a little before its first sampled token, to show context. */
 export function tokenWindow(trajectory: Trajectory, place: WindowPlace, textOf: TokenText): TokenWindow | null {
   const { traces, calls } = trajectory;
   const paths = new TokenPaths(trajectory);
@@ -77,7 +77,7 @@ function longest({ traces }: Trajectory, paths: TokenPaths): Traced | null {
   return best?.trace ?? null;
 }
 
-/** Where the call's first sampled token lies; 0 without one. */
+/** Returns the position of the call's first sampled token; 0 if it has none. */
 function positionOf(nodes: readonly TreeNode[], callId: string | undefined): number {
   let position = 0;
   for (const node of nodes) {
@@ -111,7 +111,10 @@ function runsOf(
   return runs;
 }
 
-/** What the record excludes is excluded whole; what only a trainer's options exclude still shows its forced tokens. */
+/**
+ * If the record excludes a call, all of its tokens show that reason. If only a trainer's options exclude it, forced tokens
+ * keep their own reason.
+ */
 function tokensOf(node: TreeNode, [first, last]: [number, number], reason: UntrainedReason | null): Omit<TokenOfPage, "text">[] {
   const isSampled = node.kind === "sampled";
   const hasForced = recordedReasonOf(node) === null || reason !== node.reason;

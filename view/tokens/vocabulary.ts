@@ -1,6 +1,6 @@
 /**
- * Texts of tokens: what the engine said of those that it sampled (`vocabulary/<tokenizer fingerprint>.jsonl` of the run),
- * and what a tokenizer's own file says of the others.
+ * Looks up texts of tokens. The engine gave the texts of sampled tokens (`vocabulary/<tokenizer fingerprint>.jsonl` of the
+ * run). A tokenizer's own file gives the others.
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -21,12 +21,12 @@ export class Vocabulary {
     this.#tokenizer = tokenizer;
   }
 
-  /** `tokenizer`: path of a `tokenizer.json`. Throws `config_invalid` where it is none. */
+  /** `tokenizer`: path to a `tokenizer.json`. Throws `config_invalid` if the file is not one. */
   static async of(folder: string, tokenizer?: string): Promise<Vocabulary> {
     return new Vocabulary(folder, tokenizer === undefined ? new Map() : await readTokenizer(tokenizer));
   }
 
-  /** Reads what the run's files gained. A damaged line costs its token's text. */
+  /** Reads what the run's files gained. A damaged line loses only its token's text. */
   async read(): Promise<void> {
     for (const name of await readdir(this.#folder).catch((): string[] => [])) {
       if (!name.endsWith(".jsonl")) continue;
@@ -51,7 +51,7 @@ export class Vocabulary {
   };
 }
 
-/** A part of a character is no text. */
+/** Bytes of an incomplete character have no text. */
 function hexOf(bytes: readonly number[]): string {
   return bytes.map((byte) => `<${byte.toString(16).padStart(2, "0")}>`).join("");
 }
