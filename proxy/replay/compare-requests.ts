@@ -115,12 +115,23 @@ export function withoutValues(text: string): string {
   return values.reduce((rest, [what, stand]) => rest.replace(what, stand), text);
 }
 
-/** The first lines that are not the same. */
+/** The first lines that are not the same, from a little before they part. */
 function firstDifference(recorded: string, now: string): { recorded: string; now: string } {
   const [before, after] = [recorded.split("\n"), now.split("\n")];
   const at = before.findIndex((line, index) => line !== after[index]);
   const line = at === -1 ? before.length : at;
-  return { recorded: before[line] ?? "", now: after[line] ?? "" };
+  return fromDifference(before[line] ?? "", after[line] ?? "");
+}
+
+/** What is shown in front of a difference. A list of tools is one long line. */
+const shownBefore = 60;
+
+function fromDifference(recorded: string, now: string): { recorded: string; now: string } {
+  let same = 0;
+  while (same < recorded.length && recorded[same] === now[same]) same++;
+  const from = same - shownBefore;
+  const cut = (text: string): string => (from > 0 ? `…${text.slice(from)}` : text);
+  return { recorded: cut(recorded), now: cut(now) };
 }
 
 /** What a person is shown of either side. */

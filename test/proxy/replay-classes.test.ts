@@ -39,6 +39,12 @@ test("another role, call, number of results or list of tools is another structur
   assert.equal(differ({ tools: [] }).difference, "the tools were bash and are none");
 });
 
+test("a difference far behind in a long line is shown where it is", () => {
+  const line = "x".repeat(5_000);
+  const { difference } = compareRequests({ messages: [says(`${line} left`)], tools: [] }, { messages: [says(`${line} right`)], tools: [] });
+  assert.match(difference ?? "", /had "…x+ left" and has "…x+ right"/);
+});
+
 test("what a command prints costs time in proportion to its length, however it is made", () => {
   for (const piece of ["1", "a", "1.", "a1", "/tmp/", "-", " ", "f", "1 "]) {
     const text = piece.repeat(1_000_000 / piece.length);
