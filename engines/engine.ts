@@ -28,6 +28,15 @@ export type SampleRequest = {
   token_logprobs?: { top: number };
   /** Prefixes are shared only under the same salt: it is another one after every weight update, so that new weights find no old cache. */
   cache_salt?: string;
+  /** Is told the texts of sampled tokens that it lacks. Engines that send no texts leave it alone. */
+  texts?: TokenTexts;
+};
+
+/** Where texts of tokens are kept. Neither method throws. */
+export type TokenTexts = {
+  lacks(id: number): boolean;
+  /** `bytes` null: the text is not this token's own, or a part of a character that the engine does not tell. */
+  keep(tokens: readonly Pick<SampledToken, "id" | "text" | "bytes">[]): void;
 };
 
 /**

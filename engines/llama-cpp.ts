@@ -71,7 +71,7 @@ class LlamaCppEngine implements Engine {
     });
     const reply = this.#parse(text);
     const prompt = await this.#promptIds(request, reply.__verbose?.prompt ?? null, signal);
-    yield* this.#events(reply, prompt, request.token_logprobs);
+    yield* this.#events(reply, prompt, request);
   }
 
   async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {
@@ -153,7 +153,7 @@ class LlamaCppEngine implements Engine {
     }
   }
 
-  *#events(reply: LlamaCppReply, prompt: number[] | null, asked: SampleRequest["token_logprobs"]): Generator<SampleEvent> {
+  *#events(reply: LlamaCppReply, prompt: number[] | null, request: SampleRequest): Generator<SampleEvent> {
     const choice = reply.choices[0];
     if (!choice) throw new AlidadeError("engine_error", `the engine at ${this.baseUrl} answered without a choice`);
     const verbose = reply.__verbose ?? null;
@@ -163,9 +163,13 @@ class LlamaCppEngine implements Engine {
     const ids = verbose?.tokens ?? [];
     const entries = choice.logprobs?.content ?? [];
     const aligned = alignById(ids, entries);
-    const placed = asked ? placeById(ids, entries) : null;
+    const { token_logprobs: asked, texts } = request;
+    const areNew = texts !== undefined && aligned !== null && ids.some((id) => texts.lacks(id));
+    const placed = asked || areNew ? placeById(ids, entries) : null;
     const tokens = placed && withOwnBytes(placed.map((entry, at) => fromChatEntry(ids[at] ?? null, entry ?? {}, asked?.top ?? 0)));
-    if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs: aligned ?? ids.map(() => null), ...(tokens && { tokens }) };
+    if (areNew && tokens) texts.keep(tokens);
+    if (ids.length > 0)
+      yield { type: "tokens", token_ids: ids, logprobs: aligned ?? ids.map(() => null), ...(asked && tokens && { tokens }) };
     const complaints = [
       aligned === null && "logprobs of other ids than it sampled",
       verbose?.truncated && "an answer to a prompt that it had truncated",

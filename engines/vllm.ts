@@ -112,7 +112,7 @@ class VllmEngine implements Engine {
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
       : (["/v1/chat/completions", this.#chatBody(request)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id);
-    const reader = new ChunkReader(this.baseUrl, request.token_logprobs);
+    const reader = new ChunkReader(this.baseUrl, request.token_logprobs, request.texts);
     const frames = new SseDecoder();
     const sampled: number[] = [];
     // Compared with the request as soon as it arrives: the echo is as long as the prompt, and is not kept.

@@ -33,7 +33,7 @@ import { assertDialects } from "./sandboxed/own-dialects.ts";
 import type { AttemptCounting } from "./session/rollout-attempts.ts";
 import type { Session } from "./session/session.ts";
 import { type OnError, Sessions } from "./session/sessions.ts";
-import type { Store } from "./store/index.ts";
+import { type Store, VocabularyStore } from "./store/index.ts";
 
 export type ProxyOptions = {
   /** The one engine, under its kind's name; or several under names of their own. None: they come over the control listener. */
@@ -42,6 +42,8 @@ export type ProxyOptions = {
   /** Rules that choose the engines of a call; the first rule that fits decides. */
   routes?: readonly EngineRoute[];
   store: Store;
+  /** Folder for texts of sampled tokens, which has no other writer; absent: they are not kept. */
+  vocabulary?: string;
   /** Written into every session's log. */
   version: string;
   host?: string;
@@ -85,6 +87,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
   url = "";
   controlUrl: string | null = null;
   readonly #listener: HarnessListener;
+  readonly #vocabulary: VocabularyStore | undefined;
   #control: ControlListener | null = null;
 
   private constructor(options: ProxyOptions) {
@@ -98,9 +101,18 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
       ...(pauseWaitSeconds !== undefined && { pauseWaitSeconds }),
     });
     this.fences = new WeightFences(this.pool, { alarmSeconds: pauseAlarmSeconds, onError });
+    if (options.vocabulary !== undefined) this.#vocabulary = new VocabularyStore(options.vocabulary, onError);
     this.#listener = new HarnessListener(
       this.sessions,
-      { pool: this.pool, continuity: new Continuity(), network: options.network, keepAliveMs, watcher: options.watcher, onError },
+      {
+        pool: this.pool,
+        continuity: new Continuity(),
+        network: options.network,
+        vocabulary: this.#vocabulary,
+        keepAliveMs,
+        watcher: options.watcher,
+        onError,
+      },
       Bounds.parse(options.bounds ?? {}),
       options.clientTimeouts,
       options.tls,
@@ -215,6 +227,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     await this.#control?.[Symbol.asyncDispose]();
     await this.#listener[Symbol.asyncDispose]();
     await this.sessions[Symbol.asyncDispose]();
+    await this.#vocabulary?.[Symbol.asyncDispose]();
     this.fences[Symbol.dispose]();
     await this.pool[Symbol.asyncDispose]();
   }

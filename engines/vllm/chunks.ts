@@ -12,7 +12,7 @@ import { isIds, parseIds } from "../../base/tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
 import { fromChatEntry, withOwnBytes } from "../chat/sampled-tokens.ts";
-import type { SampleEvent } from "../engine.ts";
+import type { SampleEvent, TokenTexts } from "../engine.ts";
 import { refusal } from "../http/refusal.ts";
 import { logprobEntry, readTokenChunk, type TokenChunk } from "./token-chunk.ts";
 
@@ -28,6 +28,9 @@ export class ChunkReader {
   readonly #baseUrl: string;
   /** How many alternatives a token were asked for; null: none of the tokens is told. */
   readonly #top: number | null;
+  readonly #texts: TokenTexts | undefined;
+  /** The chunk before that had tokens, where texts are kept. */
+  #chunkBefore: string | null = null;
   /** The last token that was told. */
   #last: SampledToken | undefined;
   #pending: PendingCall | null = null;
@@ -43,9 +46,10 @@ export class ChunkReader {
   /** The stream has ended with its last marker. */
   isDone = false;
 
-  constructor(baseUrl: string, asked?: { top: number }) {
+  constructor(baseUrl: string, asked?: { top: number }, texts?: TokenTexts) {
     this.#baseUrl = baseUrl;
     this.#top = asked?.top ?? null;
+    this.#texts = texts;
   }
 
   /**
@@ -61,8 +65,10 @@ export class ChunkReader {
     if (this.isDone) return;
     // What every chunk says of the answer is known from the first.
     const token = this.#model === null || this.#top !== null ? null : readTokenChunk(text);
-    if (token) this.#takeToken(token, events);
-    else this.#readAny(text, prompt?.ids ?? null, events);
+    if (token) {
+      this.#takeToken(token, events);
+      this.#tellTexts(text, [token.id]);
+    } else this.#readAny(text, prompt?.ids ?? null, events);
   }
 
   #readAny(text: string, promptIds: Buffer | null, events: SampleEvent[]): void {
@@ -74,7 +80,7 @@ export class ChunkReader {
         this.#sawPrompt = true;
         events.push(this.#promptEvent(promptIds));
       }
-      this.#take(chunk, events);
+      this.#take(chunk, text, events);
     } catch (error) {
       throw error instanceof WrongShape ? this.#notOurs(text, `: ${error.message}`) : error;
     }
@@ -136,7 +142,7 @@ export class ChunkReader {
     );
   }
 
-  #take(chunk: JsonObject, events: SampleEvent[]): void {
+  #take(chunk: JsonObject, written: string, events: SampleEvent[]): void {
     this.#model ??= optional(chunk, "model", isString);
     this.#takePrompt(chunk, events);
     const usage = optional(chunk, "usage", isFields);
@@ -153,6 +159,7 @@ export class ChunkReader {
       const told = this.#top === null ? null : toTokens(choice, ids, this.#top);
       addTokens(events, ids, toLogprobs(choice, this.#cutLogprobs, ids.length), told && withOwnBytes(told, this.#last));
       this.#last = told?.at(-1);
+      this.#tellTexts(written, ids);
     }
     const delta = optional(choice, "delta", isFields);
     if (delta) this.#takeDelta(delta, events);
@@ -174,6 +181,15 @@ export class ChunkReader {
     addTokens(events, [id], [logprob], null);
     if (kind === "arguments") this.#pendingAt(call, events).arguments += text;
     else this.#say(kind, text, events);
+  }
+
+  /** Texts are parsed only where an id is new, so a chunk costs a look at its ids. */
+  #tellTexts(chunk: string, ids: readonly number[]): void {
+    const texts = this.#texts;
+    if (!texts) return;
+    const before = this.#chunkBefore;
+    this.#chunkBefore = chunk;
+    if (ids.some((id) => texts.lacks(id))) texts.keep(withOwnBytes(tokensOf(chunk), before === null ? undefined : tokensOf(before).at(-1)));
   }
 
   #takeDelta(delta: JsonObject, events: SampleEvent[]): void {
@@ -294,6 +310,17 @@ function toTokens(choice: JsonObject, ids: readonly number[], top: number): Samp
   const entries = optional(logprobs, "content", Array.isArray) ?? textEntries(logprobs);
   if (entries.length !== ids.length || !entries.every(isFields)) return null;
   return ids.map((id, at) => fromChatEntry(id, entries[at] as JsonObject, top));
+}
+
+/** The tokens that a chunk tells; none where they are of another shape, or fewer or more than its ids. */
+function tokensOf(chunk: string): SampledToken[] {
+  try {
+    const fields = readJson(chunk);
+    const choice: unknown = isFields(fields) && optional(fields, "choices", Array.isArray)?.[0];
+    return isFields(choice) ? (toTokens(choice, optional(choice, "token_ids", isIds) ?? [], 0) ?? []) : [];
+  } catch {
+    return [];
+  }
 }
 
 /** Text completions have a list for each of their fields, and alternatives by their texts: the sampled one, and then the likeliest. */

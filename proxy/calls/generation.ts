@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, type ErrorCode } from "../../base/errors.ts";
 import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
-import { LostAnswer, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
+import { LostAnswer, type SampleEvent, type SampleRequest, type TokenTexts } from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease, OpenPause } from "../pool/engine-lease.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
@@ -30,7 +30,7 @@ const firstWaitMs = 200;
 const longestWaitMs = 2_000;
 
 /** What is sampled, wherever: the model and the salt of the prefix cache are the engine's that takes it. */
-export type GenerationRequest = Omit<SampleRequest, "model" | "cache_salt">;
+export type GenerationRequest = Omit<SampleRequest, "model" | "cache_salt" | "texts">;
 
 /** Where it may be sampled. */
 export type Engines = {
@@ -38,6 +38,8 @@ export type Engines = {
   wish: Wish;
   /** Earlier calls whose tokens may begin the prompt. */
   bases: readonly TokenBase[];
+  /** Where texts of sampled tokens are kept, by the tokenizer's fingerprint; null: nowhere. Never rejects. */
+  texts?: (tokenizer: string | null) => Promise<TokenTexts | null>;
   /** Only with continuity: the prompt as ids at this engine, or the cause of a new rendering. */
   continued?: (lease: EngineLease, signal: AbortSignal) => Promise<Continued>;
 };
@@ -208,7 +210,8 @@ export class Generation {
     try {
       assertTakes(lease, request);
       const ids = sample.continues(await continued?.(lease, this.#abort.signal));
-      const toSample = { ...request, ...ids, model: lease.model, cache_salt: lease.cacheSalt };
+      const texts = await this.#engines.texts?.(lease.facts.fingerprints?.tokenizer ?? null);
+      const toSample = { ...request, ...ids, ...(texts && { texts }), model: lease.model, cache_salt: lease.cacheSalt };
       const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
       isAsked = true;
       if (lease.engine.sampleInto) await lease.engine.sampleInto(toSample, this.#abort.signal, take);

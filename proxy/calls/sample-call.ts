@@ -32,7 +32,7 @@ export async function sampleCall(session: Session, work: CallWork, around: CallS
   return await generation.result;
 }
 
-function generate(session: Session, work: CallWork, { pool, continuity }: CallSurroundings): Generation {
+function generate(session: Session, work: CallWork, { pool, continuity, vocabulary }: CallSurroundings): Generation {
   const { run, bases, identified, admitted, beside } = work;
   const { call } = run;
   const { request } = identified;
@@ -42,6 +42,7 @@ function generate(session: Session, work: CallWork, { pool, continuity }: CallSu
       pool,
       wish: admitted.wish,
       bases,
+      ...(vocabulary && { texts: (tokenizer) => vocabulary.of(tokenizer) }),
       ...((session.spec.continuity === "auto" || beside) && {
         continued: async (lease, signal) =>
           (beside && recordedPrompt(beside.replay, beside.recorded, lease.facts)) ??

@@ -10,5 +10,4 @@ export {
 } from "./index-file.ts";
 export { openIndex, refreshIndex } from "./run-index.ts";
 export { attemptKey, eachAttempt, eachTrajectory, lastByTask, readRollouts } from "./run-records.ts";
-export { TokenLine, vocabularyFolder } from "./token-line.ts";
 export { tellsOfSession } from "./update-index.ts";

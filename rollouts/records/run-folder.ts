@@ -5,6 +5,7 @@
  *     sessions/           a log a session
  *     rollouts.jsonl      a line at every change of a rollout; the last one of (rollout_id, attempt) counts
  *     trajectories.jsonl  one line an attempt that is over
+ *     vocabulary/         texts of sampled tokens, a file a tokenizer; only for those who read
  *     blobs/              what each agent changed, a tarball by content hash
  *     deaths/             of processes that died at work here (base/host/deaths/); none after an orderly end
  *
@@ -17,7 +18,7 @@ import { join } from "node:path";
 import { removeDrafts } from "../../base/files/layer.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
-import { Appender, privateFileMode, toStoreError } from "../../proxy/store/index.ts";
+import { Appender, privateFileMode, toStoreError, vocabularyFolder } from "../../proxy/store/index.ts";
 import { lockFolder } from "./folder-lock.ts";
 import { rewriteTrajectories } from "./rewrite-trajectories.ts";
 import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./run-records.ts";
@@ -49,6 +50,10 @@ export class RunFolder implements AsyncDisposable {
 
   static sessions(path: string): string {
     return join(path, "sessions");
+  }
+
+  static vocabulary(path: string): string {
+    return join(path, vocabularyFolder);
   }
 
   get blobs(): string {

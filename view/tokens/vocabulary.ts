@@ -4,8 +4,7 @@
  */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type LinePlace, readJsonLines } from "../../proxy/store/index.ts";
-import { TokenLine, vocabularyFolder } from "../../rollouts/records/index.ts";
+import { type LinePlace, readJsonLines, TokenLine, vocabularyFolder } from "../../proxy/store/index.ts";
 import { readTokenizer } from "./read-tokenizer.ts";
 import type { TokenText } from "./token-window.ts";
 

@@ -14,7 +14,7 @@ import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { version } from "../../../base/version.ts";
 import { harnesses, harnessFor, usualVariables } from "../../../harnesses/index.ts";
 import { assertRoutes, HarnessProxy } from "../../../proxy/index.ts";
-import { Appender, DiskStore } from "../../../proxy/store/index.ts";
+import { Appender, DiskStore, vocabularyFolder } from "../../../proxy/store/index.ts";
 import { describeOmitted } from "../../../reconstruct/index.ts";
 import { lockFolder } from "../../../rollouts/index.ts";
 import { visibleText } from "../../../view/text/index.ts";
@@ -71,6 +71,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     routes: config.routes,
     pauseWaitSeconds: config.pause_wait_seconds,
     store: new DiskStore(join(out, "sessions")),
+    vocabulary: join(out, vocabularyFolder),
     version,
     watcher: watching.watcher,
     ...(watching.onError && { onError: watching.onError }),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { version } from "../../../base/version.ts";
 import { HarnessProxy, readTlsFiles, strayRoutes } from "../../../proxy/index.ts";
-import { DiskStore } from "../../../proxy/store/index.ts";
+import { DiskStore, vocabularyFolder } from "../../../proxy/store/index.ts";
 import { lockFolder } from "../../../rollouts/index.ts";
 import { sessionOptionsOf } from "../../config.ts";
 import { print, say, toNumber } from "../command-line.ts";
@@ -63,6 +63,7 @@ export function serve(program: Command): void {
         pauseWaitSeconds: config.pause_wait_seconds,
         bounds: config.bounds,
         store: new DiskStore(join(folder, "sessions")),
+        vocabulary: join(folder, vocabularyFolder),
         version,
         host: config.host,
         port: config.port,

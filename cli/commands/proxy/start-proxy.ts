@@ -9,6 +9,8 @@ import type { Watching } from "../watch/open-watching.ts";
 type ProxyPlace = {
   engines: EngineSpec[];
   sessions: string;
+  /** The folder for texts of sampled tokens; absent: they are not kept. */
+  vocabulary?: string;
   watching?: Watching;
   /** It listens for a trainer, too. */
   control?: { token: string; port: number } | undefined;
@@ -16,7 +18,10 @@ type ProxyPlace = {
 };
 
 /** `sessions`: the folder of the logs. Throws where it cannot serve the model, or where an engine cannot be trained from and the purpose is training. */
-export async function startProxy(config: Config, { engines, sessions, watching, control, signal }: ProxyPlace): Promise<HarnessProxy> {
+export async function startProxy(
+  config: Config,
+  { engines, sessions, vocabulary, watching, control, signal }: ProxyPlace,
+): Promise<HarnessProxy> {
   await using scope = new AsyncDisposableStack();
   const proxy = scope.use(
     await HarnessProxy.start({
@@ -25,6 +30,7 @@ export async function startProxy(config: Config, { engines, sessions, watching, 
       pauseWaitSeconds: config.pause_wait_seconds,
       bounds: config.bounds,
       store: new DiskStore(sessions),
+      ...(vocabulary !== undefined && { vocabulary }),
       version,
       watcher: watching?.watcher,
       families: watching?.families,

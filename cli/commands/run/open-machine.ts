@@ -33,7 +33,16 @@ export async function openMachine<Folder>(config: Config, place: MachinePlace<Fo
   const { path, engines, control, watching, ...own } = place;
   await using scope = new AsyncDisposableStack();
   const guard = scope.use(await LastGuard.open(path, (text) => own.onProgress({ type: "note", text })));
-  const proxy = scope.use(await startProxy(config, { engines, sessions: RunFolder.sessions(path), control, watching, signal }));
+  const proxy = scope.use(
+    await startProxy(config, {
+      engines,
+      sessions: RunFolder.sessions(path),
+      vocabulary: RunFolder.vocabulary(path),
+      control,
+      watching,
+      signal,
+    }),
+  );
   const warm = scope.use(new WarmPool(own.backend, config.warm));
   const setup = {
     ...own,

@@ -49,6 +49,7 @@ export type ScriptedReply = {
     | "no_top_logprobs"
     | "refuses_top_logprobs"
     | "one_null_logprob"
+    | "long_token_texts"
     | "usage_mismatch"
     | "usage_mismatch_no_logprobs"
     | "no_usage"
@@ -276,10 +277,11 @@ export class ScriptedEngine implements AsyncDisposable {
       }
       if (reply.beforeToken?.after === index) await Promise.race([reply.beforeToken.wait, gone]);
       const logprob = reply.quirk === "one_null_logprob" && index === 0 ? null : logprobOf(id, prompt.length + index);
+      const token = reply.quirk === "long_token_texts" ? "x".repeat(2 ** 20) : decode([id]);
       const piece = isChat
         ? {
             delta: index === 0 ? deltas : {},
-            logprobs: { content: [{ token: decode([id]), logprob, top_logprobs: alternatives(request.top_logprobs) }] },
+            logprobs: { content: [{ token, logprob, top_logprobs: alternatives(request.top_logprobs) }] },
           }
         : {
             text: index === 0 ? (reply.text ?? "") : "",
