@@ -9,7 +9,16 @@ import { isIsolated, type Verdict } from "../../base/schema/rollout.ts";
 import type { Task, ToolCallOrder } from "../../base/schema/task.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { baselineOf, type Examination, type ExaminationOptions, reasonsAgainst } from "../../graders/admission/index.ts";
-import { deliveredFiles, deliveredSandbox, freshSandbox, grade, keepSetUp, takeWork } from "../../graders/index.ts";
+import {
+  deliveredFiles,
+  deliveredSandbox,
+  freshSandbox,
+  grade,
+  keepSetUp,
+  readServicesAfter,
+  readServicesBefore,
+  takeWork,
+} from "../../graders/index.ts";
 import { HarnessProxy, openTools } from "../../proxy/index.ts";
 import { MemoryStore } from "../../proxy/store/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
@@ -59,11 +68,20 @@ async function gradedPlay(task: Task, backend: SandboxBackend, play: Play, optio
   await using sandbox = await deliveredSandbox(task, backend, options, signal);
   const delivered = await deliveredFiles(task);
   const setUp = await keepSetUp(sandbox, task, delivered, kept.folder, signal);
+  const asked = { signal, graders };
+  const before = await readServicesBefore(sandbox, task, kept.folder, asked);
   const trajectory = await playedTrajectory(task, sandbox, play, signal);
   await sandbox.freeze("reads");
+  const services = before && (await readServicesAfter(sandbox, task, before, kept.folder, { end: true, ...asked }));
   const work: WorkLayer = await takeWork(sandbox, task, delivered, kept.folder, signal, setUp);
   const context = { task, signal, isolation: backend.capabilities.isolation, ...(graders && { graders }) };
-  const verdict = await grade({ ...context, work, trajectory, fresh: freshSandbox(context, backend, { ...options, setUp }) });
+  const verdict = await grade({
+    ...context,
+    work,
+    trajectory,
+    ...(services && { services }),
+    fresh: freshSandbox(context, backend, { ...options, setUp }),
+  });
   return { verdict, digest: sandbox.facts.image_digest };
 }
 

@@ -36,7 +36,17 @@ const specs: Record<string, GraderSpec> = {
   },
   state: { kind: "state", checks: [{ file: "a", exists: true }] },
   answer: { kind: "answer", exact: "a", tolerance: 0, take: "all", ignore_case: false },
-  trajectory: { kind: "trajectory", must: [], must_not: [], order: [], max_turns: 1 },
+  trajectory: {
+    kind: "trajectory",
+    must: [],
+    must_not: [],
+    order: [],
+    max_turns: 1,
+    ran: [],
+    ran_not: [],
+    ran_order: [],
+    unasked: "allow",
+  },
   judge: { kind: "judge", rubric: [{ name: "a", says: "It is done.", weight: 1 }], sees: ["answer", "files"], votes: 1 },
   remote: {
     kind: "remote",

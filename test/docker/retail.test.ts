@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { AdmissionRecord } from "../../base/schema/admission.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
@@ -69,6 +70,18 @@ for (const { name } of harnesses.filter(({ tools }) => tools))
       );
     });
 
+test("check makes the known calls and the bad ones, and grades each by the rows that the shop holds", { timeout }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const result = await cli(["check", task, "--times", "1", "--sandbox", "docker", "--json"], {
+    env: { ALIDADE_CACHE: join(scratch, "cache") },
+  });
+  const { checks } = jsonOf<{ checks: { outcome: string; record: AdmissionRecord | null }[] }>(result);
+  const rewards = checks[0]?.record?.gradings.map(({ reward }) => reward);
+  assert.deepEqual([checks[0]?.outcome, rewards], ["admitted", [1, 0, 0, 0, 0]], result.stderr);
+});
+
+const task = join(import.meta.dirname, "../../examples/tasks/retail");
+
 async function played(t: TestContext, harness: string, steps: Step[]) {
   if (!(await need(t, "docker")) || !(await need(t, `harness:${harness}` as Need))) return null;
   const requests: WireRequest[] = [];
@@ -78,7 +91,6 @@ async function played(t: TestContext, harness: string, steps: Step[]) {
     requests.push(request);
     return replyTo(request, steps[requests.length - 1]);
   });
-  const task = join(import.meta.dirname, "../../examples/tasks/retail");
   const out = join(scratch, `${harness}-${steps.length}-${Math.random().toString(36).slice(2)}`);
   const flags = ["--engine", engine.url, "--harness", harness, "--sandbox", "docker", "-n", "1", "-o", out, "--json"];
   const result = await cli(["run", task, ...flags]);
