@@ -74,7 +74,7 @@ export function canonicalJson(value: unknown): string {
     .join(",")}}`;
 }
 
-/** The `task_hash` of records and ledgers: another one is another task. */
+/** Makes the `task_hash` of records and ledgers. Tasks with different hashes are different tasks. */
 export function hashOfTask(task: object): string {
   return hashOf(task).slice(0, 16);
 }

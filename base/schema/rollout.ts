@@ -7,7 +7,7 @@ import { ReplayReport } from "./trajectory.ts";
 import { recordVersions } from "./versions/record-versions.ts";
 import { versioned } from "./versions/versioned.ts";
 
-/** By default a rollout passes with this reward or more. */
+/** A rollout passes with at least this reward by default. */
 export const passReward = 1;
 
 export const VerdictStatus = z.enum([
@@ -25,23 +25,23 @@ export const Tier = z.enum(["T0", "T1", "T2", "T3"]);
 export type Tier = z.infer<typeof Tier>;
 
 /**
- * What separated a work from this machine while it was graded, in a word of the sandbox backend's own, such as `container`. Two
- * words are ours: `shared`, the agent's own sandbox, and `none`, this machine itself.
+ * What isolated a work from this machine during grading, as the sandbox backend calls it, such as `container`. We reserve
+ * two words. `shared`: the agent's own sandbox. `none`: no isolation.
  */
 export const Isolation = z.string().min(1).max(64);
 export type Isolation = z.infer<typeof Isolation>;
 
-/** Whether anything separates it from this machine. */
+/** Tells whether anything isolates the work from this machine. */
 export function isIsolated(isolation: Isolation): boolean {
   return isolation !== "none";
 }
 
-/** Whether it is the agent's own sandbox. */
+/** Tells whether the work was graded in the agent's own sandbox. */
 export function isLent(isolation: Isolation): boolean {
   return isolation === "shared";
 }
 
-/** Whether the agent never had the place, and nothing of this machine was within its reach. */
+/** Tells whether grading had a place of its own that the agent never used, isolated from this machine. */
 export function isApart(isolation: Isolation): boolean {
   return isIsolated(isolation) && !isLent(isolation);
 }

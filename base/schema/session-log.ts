@@ -354,15 +354,15 @@ export const ConversationOpened = z.strictObject({
 /** The harness deleted an answer or a conversation. It stays in the log; requests cannot refer to it. */
 export const Deleted = z.strictObject({ type: z.literal("deleted"), time: Time, id: z.string() });
 
-/** A server of tools and its list, which is asked for once and stays the same for the whole session. */
+/** A tool server and its list of tools. The list is read once and stays the same for the whole session. */
 export const ToolServerSeen = z.strictObject({
   type: z.literal("tool_server"),
   time: Time,
   server: z.string(),
-  /** Over the list as harnesses get it. */
+  /** Hash of the list as harnesses get it. */
   tools_sha256: z.string(),
   tools: z.array(z.string()),
-  /** What it calls itself; null where it does not say. */
+  /** What the server calls itself; null if it does not say. */
   version: z.string().nullable(),
 });
 
@@ -371,13 +371,13 @@ export const ToolBegun = z.strictObject({
   type: z.literal("tool_begun"),
   time: Time,
   run_id: z.string(),
-  /** 0-based order in which the session's tool runs were begun. */
+  /** Order in which the session's tool runs began, from 0. */
   ordinal: z.number().int().nonnegative(),
   server: z.string(),
   tool: z.string(),
-  /** The text as it came. */
+  /** The text, unchanged. */
   arguments: z.string(),
-  /** The call whose model asked for it, and the id of that tool call. null: no model asked, a command of the agent did. */
+  /** The call in which the model asked for it, and the id of that tool call. null: a command of the agent asked, not the model. */
   call_id: z.string().nullable(),
   tool_call_id: z.string().nullable(),
 });
@@ -386,27 +386,27 @@ export type ToolBegun = z.infer<typeof ToolBegun>;
 export const ToolFailure = z.enum(wordsOf(toolFailures));
 export type ToolFailure = z.infer<typeof ToolFailure>;
 
-/** A piece of a result's content. */
+/** One part of a result's content. */
 export const ResultPart = z.strictObject({
   type: z.string(),
-  /** The size of its text, or of a picture before base64. */
+  /** Size of its text, or of its picture before base64. */
   bytes: z.number().int().nonnegative(),
   media_type: z.string().optional(),
-  /** Over a picture's or a sound's own bytes. */
+  /** Hash of the bytes of a picture or sound, before base64. */
   sha256: z.string().optional(),
 });
 export type ResultPart = z.infer<typeof ResultPart>;
 
-/** Written before the answer leaves. */
+/** Written before the answer is sent. */
 export const ToolFinished = z.strictObject({
   type: z.literal("tool_finished"),
   time: Time,
   run_id: z.string(),
-  /** The service says so, or did not answer. */
+  /** true: the service reported an error, or did not answer. */
   is_error: z.boolean(),
   /** Absent: the service answered. */
   failure: ToolFailure.optional(),
-  /** Over the result or the error as the harness gets it. */
+  /** Hash of the result or error as the harness gets it. */
   result_sha256: z.string(),
   parts: z.array(ResultPart),
   ms: z.number(),

@@ -128,7 +128,7 @@ export const GoldScript = z.strictObject({
 });
 export type GoldScript = z.infer<typeof GoldScript>;
 
-/** A call of a tool that `alidade check` makes in the place of an agent. */
+/** A tool call that `alidade check` makes instead of an agent. */
 export const ToolCallOrder = z.strictObject({
   server: z.string().min(1),
   tool: z.string().min(1),
@@ -136,7 +136,7 @@ export const ToolCallOrder = z.strictObject({
 });
 export type ToolCallOrder = z.infer<typeof ToolCallOrder>;
 
-/** No person writes a longer solution by hand. */
+/** Bounds a solution. A longer one is not written by hand. */
 const mostCalls = 1_000;
 
 /** One step of a task: what its agent gets. Its grader stands under the same name in the task's grader of kind `steps`. */
@@ -190,7 +190,7 @@ export const Task = z.strictObject({
   gold_files: z.string().nullable().default(null),
   /** Or a script that is run in a sandbox of its own. */
   gold_script: GoldScript.optional(),
-  /** Or calls of its servers of tools, in order. */
+  /** The known solution as calls of its tool servers, in order. */
   gold_calls: z.array(ToolCallOrder).min(1).max(mostCalls).optional(),
   bad_calls: z
     .record(z.string(), z.array(ToolCallOrder).min(1).max(mostCalls))

@@ -124,23 +124,26 @@ export const CallRecord = z.strictObject({
 });
 export type CallRecord = z.infer<typeof CallRecord>;
 
-/** One call of a tool at a service of the task, as the relay saw it. */
+/** One tool call to a service of the task, as the relay recorded it. */
 export const ToolRun = z.strictObject({
   run_id: z.string(),
-  /** 0-based order in which they were begun. */
+  /** Order in which the tool runs began, from 0. */
   ordinal: z.number().int(),
   server: z.string(),
   tool: z.string(),
   arguments: z.string().describe("the text as it came"),
-  /** The call whose model asked for it, and the id of that tool call; null where `unasked`. */
+  /** The call in which the model asked for it, and the id of that tool call; null if `unasked`. */
   call_id: z.string().nullable(),
   tool_call_id: z.string().nullable(),
-  /** No model asked for it: a command of the agent spoke to the relay. */
+  /** true: a command of the agent asked the relay, not the model. */
   unasked: z.boolean(),
-  /** ok: the service did it. error: the service says that it failed. failed: the service gave no result. unknown: the log ends before it. */
+  /**
+   * `ok`: the service gave a result. `error`: the service reported an error. `failed`: the service gave no result.
+   * `unknown`: the log ends before the result.
+   */
   outcome: z.enum(["ok", "error", "failed", "unknown"]),
   failure: ToolFailure.optional(),
-  /** Over the answer as the harness got it; null while it is unknown. */
+  /** Hash of the answer as the harness got it; null if unknown. */
   result_sha256: z.string().nullable(),
   parts: z.array(ResultPart),
   times: z.strictObject({ begun: Time, finished: Time.nullable() }),
@@ -261,7 +264,7 @@ const TrajectoryFields = z.strictObject({
   reward: z.number().nullable(),
   reward_components: z.array(RewardComponent),
   calls: z.array(CallRecord),
-  /** In the order in which they were begun. Absent: the task has no tools of services. */
+  /** In the order in which they began. Absent: the task has no tool servers. */
   tool_runs: z.array(ToolRun).optional(),
   messages: z.record(z.string(), Message),
   tools: z.record(z.string(), z.array(Tool)),

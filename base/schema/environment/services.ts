@@ -9,10 +9,10 @@ import { startOrder } from "./start-order.ts";
 /** As names of hosts are; compose files have the underscore too. */
 const ServiceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/i, "letters, digits, dot, dash and underscore, at most 63");
 
-/** Where a service finds its `files`. */
+/** The folder in which a service finds its `files`. */
 export const serviceFiles = "/srv/files";
 
-/** Ports at which a sandbox has doors of its own: to the model, and to a network that its task allows. */
+/** Ports of the sandbox's own doors: to the model, and to a network that its task allows. */
 const doorPorts = [4000, 3128];
 
 export const Service = z
@@ -100,12 +100,12 @@ export const Services = z.record(ServiceName, Service).superRefine((services, { 
 });
 export type Services = z.infer<typeof Services>;
 
-/** The services that share no network namespace with the sandbox. */
+/** Returns the services that do not share the sandbox's network namespace. */
 export function servicesApart(services: Services = {}): Services {
   return Object.fromEntries(Object.entries(services).filter(([, { network }]) => network === "apart"));
 }
 
-/** The services that commands in the sandbox reach: all in its network, and those apart that expose a port. */
+/** Returns the services that commands in the sandbox can reach: all in its network, and services apart that expose a port. */
 export function reachableServices(services: Services = {}): Services {
   return Object.fromEntries(Object.entries(services).filter(([, { network, expose }]) => network === "agent" || expose.length > 0));
 }

@@ -1,8 +1,8 @@
-/** Servers of tools (MCP) in services of a task, which the agent reaches through a relay of the proxy and in no other way. */
+/** Tool servers (MCP) in services of a task. The agent reaches them only through a relay of the proxy. */
 import { z } from "zod";
 import { AbsolutePath } from "./absolute-path.ts";
 
-/** Harnesses make a tool's name of it: `mcp__shop__find`. Two underlines would end it there. */
+/** Harnesses put this name into tool names: `mcp__shop__find`. Two underscores in a row would end it too early. */
 const ToolServerName = z
   .string()
   .regex(
@@ -10,13 +10,10 @@ const ToolServerName = z
     "small letters and digits with single dashes or underscores between, at most 30",
   );
 
-/** The agent's own sandbox in the place of a service. */
+/** Names the agent's own sandbox instead of a service. */
 export const ownPlace = "main";
 
-/**
- * Harnesses on Node wait five minutes for the first byte of an answer, and the relay sends none before the service has
- * answered.
- */
+/** Harnesses on Node wait at most five minutes for the first byte. The relay sends nothing before the service answers. */
 const longestToolSeconds = 280;
 
 const mebibyte = 1024 * 1024;
@@ -55,7 +52,7 @@ export const ToolServer = z
   });
 export type ToolServer = z.infer<typeof ToolServer>;
 
-/** Each takes a connection, and its tools a part of the first prompt. */
+/** Bounds connections, and the part of the first prompt that lists tools. */
 const mostServers = 8;
 
 export const ToolServers = z
@@ -71,7 +68,7 @@ export const ToolServers = z
     }
   });
 
-/** A name as harnesses may write it: APIs take letters, digits and underscores, and what else is in it becomes one. */
+/** Returns the name as harnesses may write it. APIs allow letters, digits and underscores; any other character becomes an underscore. */
 export function plainToolName(name: string): string {
   return name.replace(/[^A-Za-z0-9]/g, "_");
 }

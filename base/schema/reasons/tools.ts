@@ -1,4 +1,4 @@
-/** Why a tool run has no result of its service. */
+/** Why a tool run has no result from its service. */
 import type { Meaning } from "./meaning.ts";
 
 export const toolFailures = {
