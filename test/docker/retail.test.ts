@@ -72,9 +72,7 @@ for (const { name } of harnesses.filter(({ tools }) => tools))
 
 test("check makes the known calls and the bad ones, and grades each by the rows that the shop holds", { timeout }, async (t) => {
   if (!(await need(t, "docker"))) return;
-  const result = await cli(["check", task, "--times", "1", "--sandbox", "docker", "--json"], {
-    env: { ALIDADE_CACHE: join(scratch, "cache") },
-  });
+  const result = await cli(["check", task, "--again", "--times", "1", "--sandbox", "docker", "--json"]);
   const { checks } = jsonOf<{ checks: { outcome: string; record: AdmissionRecord | null }[] }>(result);
   const rewards = checks[0]?.record?.gradings.map(({ reward }) => reward);
   assert.deepEqual([checks[0]?.outcome, rewards], ["admitted", [1, 0, 0, 0, 0]], result.stderr);
