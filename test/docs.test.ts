@@ -18,10 +18,26 @@ test("every link of a page leads to a file, and to a heading where it names one"
   }
 });
 
-test("README leads to every page of docs/", () => {
-  const linked = [...read("README.md").matchAll(/\]\((docs\/[^)#]*)\)/g)].map((match) => match[1]);
-  for (const page of pages.filter((page) => page.startsWith("docs/"))) assert.ok(linked.includes(page), `README does not link ${page}`);
+test("README leads to every page of docs/, and to each page of its folder the page of the same name", () => {
+  for (const page of pages.filter((page) => page.startsWith("docs/"))) {
+    const above = `${dirname(page)}.md`;
+    const from = pages.includes(above) ? above : "README.md";
+    const linked = [...read(from).matchAll(/\]\(([^)#]*)/g)].map(([, target = ""]) => relative(root, join(root, dirname(from), target)));
+    assert.ok(linked.includes(page), `${from} does not link ${page}`);
+  }
 });
+
+/** What a reader takes in at one sitting. Pages that are made from the code are looked up, not read. */
+const mostBytes = 12_288;
+
+test("a page of docs/ that is written by hand holds at most 12 kB", () => {
+  const long = pages.filter((page) => page.startsWith("docs/") && !isGenerated(page) && Buffer.byteLength(read(page)) > mostBytes);
+  assert.deepEqual(long, []);
+});
+
+function isGenerated(page: string): boolean {
+  return /\b[Gg]enerated by `/.test(read(page));
+}
 
 test("README says which Node a global install needs, and which one a checkout brings", () => {
   const { engines, devDependencies } = JSON.parse(read("package.json"));

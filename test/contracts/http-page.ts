@@ -55,7 +55,7 @@ export function httpPage(): string {
     ...serviceRoutes(parts).flatMap(section),
     "## The routes of Polar",
     "",
-    "Of `alidade service --polar`: see [bridges of Polar](service.md#bridges-of-polar).",
+    "Of `alidade service --polar`: see [bridges of Polar](service/polar.md#bridges-of-polar).",
     "",
     ...polarRoutes({} as PolarTasks, parts).flatMap(section),
   ]

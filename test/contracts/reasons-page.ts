@@ -58,7 +58,7 @@ export function reasonsPage(): string {
     "",
     "## Why rewards of a set are not those of all its rollouts",
     "",
-    "`biases` of a result names the group tools of its [set](service.md#groups-that-end-early).",
+    "`biases` of a result names the group tools of its [set](service/training.md#groups-that-end-early).",
     "",
     ...table(groupBiases),
     "## Why a whole rollout is not in a file",

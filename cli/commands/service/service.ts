@@ -71,7 +71,7 @@ export function service(program: Command): void {
       "remove results so old, with their trajectories, that each consumer of their set has behind its kept cursor; a set may say otherwise (`expire_after`; default: never)",
       toNumber,
     )
-    .option("--polar", "also serve the rollout routes of Polar, for its bridges: docs/service.md#bridges-of-polar")
+    .option("--polar", "also serve the rollout routes of Polar, for its bridges: docs/service/polar.md#bridges-of-polar")
     .option("--json", "print one JSON object with url and token_file")
     .addHelpText(
       "after",

@@ -1,4 +1,4 @@
-/** The commands of docs/service.md for a machine without a Postgres, as they stand, by a user who is not root. */
+/** The commands of docs/service/nodes.md for a machine without a Postgres, as they stand, by a user who is not root. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -20,7 +20,7 @@ const patienceMs = 120_000;
 
 /** The lines of the block with `initdb`; the last one runs the server. */
 function commands(): string[] {
-  const [, block = ""] = /^```sh\n(initdb [\s\S]*?)^```$/m.exec(readFileSync(join(root, "docs/service.md"), "utf8")) ?? [];
+  const [, block = ""] = /^```sh\n(initdb [\s\S]*?)^```$/m.exec(readFileSync(join(root, "docs/service/nodes.md"), "utf8")) ?? [];
   return block.trim().split("\n");
 }
 
