@@ -14,8 +14,8 @@ import { temporaryLayers } from "../base/files/layer.ts";
 import { currentOwner } from "../base/host/owner.ts";
 import { Task } from "../base/schema/task.ts";
 import { takeWork } from "../graders/work/work.ts";
+import { ensureBaseImage } from "../sandboxes/docker/images/made/base-image.ts";
 import { docker } from "../sandboxes/docker.ts";
-import { ensureBaseImage } from "../sandboxes/images/build/base-image.ts";
 import { specOf } from "../sandboxes/task-spec.ts";
 
 const run = promisify(execFile);

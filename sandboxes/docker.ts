@@ -5,24 +5,24 @@ import { messageOf } from "../base/errors.ts";
 import { hostId } from "../base/host/owner.ts";
 import { type Reaped, type ReapOptions, reasonToRemove, removeInto } from "../base/host/reap.ts";
 import { freeDisk, ownMemory } from "../base/host/room.ts";
+import type { EngineAddress } from "../base/schema/container-engine.ts";
 import type { Environment } from "../base/schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
 import { belongingsOf, labels } from "./docker/container.ts";
 import { type CreateOptions, createSandbox } from "./docker/create-sandbox.ts";
+import { type DockerEngine, DockerEngines } from "./docker/hosts/docker-engines.ts";
+import { spreadImages } from "./docker/hosts/spread-images.ts";
+import { checkImage } from "./docker/images/check-image.ts";
+import { imageFacts } from "./docker/images/image-facts.ts";
+import { imageWords } from "./docker/images/image-words.ts";
+import { listImages } from "./docker/images/list-images.ts";
+import { prepareImages } from "./docker/images/prepare-images.ts";
+import { pruneImages } from "./docker/images/prune-images.ts";
+import { removeSnapshot } from "./docker/images/snapshot.ts";
 import { removeContainer, removeVolumes } from "./docker/remove.ts";
-import { type DockerEngine, DockerEngines } from "./engines/docker-engines.ts";
-import type { EngineAddress } from "./engines/engine-connection.ts";
-import { spreadImages } from "./engines/spread-images.ts";
 import type { PreparedImage, Pruned, PruneOptions } from "./image-store.ts";
-import { checkImage } from "./images/check-image.ts";
-import { imageFacts } from "./images/image-facts.ts";
-import { imageWords } from "./images/image-words.ts";
-import { listImages } from "./images/list-images.ts";
-import { prepareImages } from "./images/prepare-images.ts";
-import { pruneImages } from "./images/prune-images.ts";
-import { removeSnapshot } from "./images/snapshot.ts";
 import type { Capabilities, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
-import { takesWithServices } from "./services/takes-with-services.ts";
+import { takesWithServices } from "./takes-with-services.ts";
 
 const capabilities: Capabilities = {
   isolation: "container",

@@ -9,8 +9,8 @@ import { freeDisk, ownMemory } from "../base/host/room.ts";
 import type { Finding } from "../engines/index.ts";
 import type { DiskRules } from "./disk-budget.ts";
 import { dockerClient } from "./docker/client.ts";
+import { pruneImages } from "./docker/images/prune-images.ts";
 import { docker } from "./docker.ts";
-import { pruneImages } from "./images/prune-images.ts";
 import { reapAll } from "./registry.ts";
 
 /** MiB: what one sandbox may take by default. */

@@ -1,12 +1,12 @@
 export { argumentBatches } from "./argument-batches.ts";
 export { networksOf, usesNetwork } from "./check-spec.ts";
 export { DiskBudget } from "./disk-budget.ts";
+export { imageStart } from "./docker/images/environment-image.ts";
+export { readContext } from "./docker/images/made/build-context.ts";
+export { type LastStage, lastStageOf } from "./docker/images/made/dockerfile.ts";
 export { examineMachine } from "./examine-machine.ts";
 export { folderArchive, folderContent } from "./folder-archive.ts";
 export type { PreparedImage, StoredImage } from "./image-store.ts";
-export { readContext } from "./images/build/build-context.ts";
-export { type LastStage, lastStageOf } from "./images/build/dockerfile.ts";
-export { imageStart } from "./images/environment-image.ts";
 export { nodeInside, nodeMount } from "./node-mount.ts";
 export { backendNames, backendRegistry, backends, pickBackend, reapAll } from "./registry.ts";
 export type {

@@ -14,7 +14,7 @@ import { checkOfTask, untilReady } from "./healthcheck.ts";
 import { ProcessSandbox } from "./process/process-sandbox.ts";
 import { samePlace } from "./process/same-place.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
-import { takesWithServices } from "./services/takes-with-services.ts";
+import { takesWithServices } from "./takes-with-services.ts";
 
 export const localProcess: SandboxBackend = {
   name: "process",

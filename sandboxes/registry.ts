@@ -2,9 +2,9 @@
 import { AlidadeError, messageOf } from "../base/errors.ts";
 import { registryOf } from "../base/host/plug-ins.ts";
 import type { Reaped, ReapOptions } from "../base/host/reap.ts";
+import type { EngineAddress } from "../base/schema/container-engine.ts";
 import { isIsolated } from "../base/schema/rollout.ts";
 import { docker } from "./docker.ts";
-import type { EngineAddress } from "./engines/engine-connection.ts";
 import { localProcess } from "./process.ts";
 import type { SandboxBackend } from "./sandbox.ts";
 

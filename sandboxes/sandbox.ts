@@ -4,9 +4,9 @@ import type { TreeFile } from "../base/files/file-tree.ts";
 import type { LayerEntry } from "../base/files/layer.ts";
 import type { LayerRules } from "../base/files/layer-bounds.ts";
 import type { Reaped, ReapOptions } from "../base/host/reap.ts";
+import type { EngineAddress } from "../base/schema/container-engine.ts";
 import type { Isolation } from "../base/schema/rollout.ts";
 import type { Environment, Limits } from "../base/schema/task.ts";
-import type { EngineAddress } from "./engines/engine-connection.ts";
 import type { PreparedImage, Pruned, PruneOptions, StoredImage } from "./image-store.ts";
 
 export type SandboxSpec = {

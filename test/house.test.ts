@@ -178,7 +178,7 @@ test("dockerode is imported in sandboxes only, vendor SDKs in engines only, test
 
 test("an image is asked for by `imageAt` alone, which lets nothing but a name into the request's path", async () => {
   for (const path of production)
-    if (path !== "sandboxes/images/image-at.ts") assert.doesNotMatch(await readFile(join(root, path), "utf8"), /\bgetImage\(/, path);
+    if (path !== "sandboxes/docker/images/image-at.ts") assert.doesNotMatch(await readFile(join(root, path), "utf8"), /\bgetImage\(/, path);
 });
 
 /** Forms that leave a stream's error without a listener, which ends the process, and the files that may have them. */
@@ -197,7 +197,7 @@ const bareStreams: [what: RegExp, instead: string, allowed: string[]][] = [
     [
       "base/host/bounded-output.ts",
       "sandboxes/door/forwarder.ts",
-      "sandboxes/engines/ssh-connection.ts",
+      "sandboxes/docker/hosts/ssh-connection.ts",
       "sandboxes/network/forward-proxy.ts",
       "tasks/made/run-git.ts",
       "graders/runners/line-thread.ts",

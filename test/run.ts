@@ -15,7 +15,7 @@ import { join, relative } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
 import { messageOf } from "../base/errors.ts";
-import { ensureBaseImage } from "../sandboxes/images/build/base-image.ts";
+import { ensureBaseImage } from "../sandboxes/docker/images/made/base-image.ts";
 import { beginSuites, type FileCounts, noteGreen, sayUnchanged, unchangedSuites } from "./green.ts";
 import { heavyOf, sayHeavy } from "./heavy.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";

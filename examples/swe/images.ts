@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import { hashTree } from "../../base/files/file-tree.ts";
 import { hashOf } from "../../base/schema/ids.ts";
-import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { writeTree } from "../../tasks/made/write-tree.ts";
 import type { SweImage } from "./row.ts";
 

@@ -9,7 +9,7 @@ import { answerToService, readMessage } from "./mcp.ts";
 import type { ServiceLink } from "./service-link.ts";
 import { ToolFault, tooLarge } from "./tool-fault.ts";
 
-/** A session may have 16 requests at the proxy at once. One more connection is for the ping. */
+/** A session may have 16 requests at the proxy at once by default. One more connection is for the ping. */
 const mostConnections = 17;
 
 /** Closes an idle connection before the server does (uvicorn: after 5 s). A call sent while the server closes would be lost. */

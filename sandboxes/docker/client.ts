@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { Limiter } from "../../base/host/limiter.ts";
-import { connectEngine, hello } from "../engines/engine-connection.ts";
+import { connectEngine, hello } from "./hosts/engine-connection.ts";
 
 /** What is kept for each engine: two of them share no image and no container. `of`: the engine, or a container of it. */
 export function perEngine<T>(make: () => T): (of: { modem: object }) => T {

@@ -10,8 +10,6 @@ import { ownPlace } from "../../base/schema/environment/tool-servers.ts";
 import { type Connector, connectError, noService } from "../door/connector.ts";
 import { type DoorConnection, type DoorKind, doorInside, type OnConnection } from "../door/door-kind.ts";
 import { joinConnections } from "../door/join-connections.ts";
-import { imageAt } from "../images/image-at.ts";
-import { takeSnapshot } from "../images/snapshot.ts";
 import type {
   AfterFreeze,
   ChangesOptions,
@@ -23,8 +21,6 @@ import type {
   SandboxSpec,
   StateOptions,
 } from "../sandbox.ts";
-import { commandStream } from "../services/command-stream.ts";
-import type { RunningServices } from "../services/service-container.ts";
 import { pauseContainer } from "./client.ts";
 import { isUntouched, ownEtcNames, withoutUserFiles } from "./confined/own-etc.ts";
 import { commandEnv, commandUserId, engineOwn, guardId, labels, type MemoryPlace, userId } from "./container.ts";
@@ -34,8 +30,12 @@ import { ContainerHealth } from "./container-health.ts";
 import { killAll, killTree, type RunOwn, treeVariable } from "./end-processes.ts";
 import { engineTraits } from "./engine-traits.ts";
 import { type Command, runCommand } from "./exec.ts";
+import { imageAt } from "./images/image-at.ts";
+import { takeSnapshot } from "./images/snapshot.ts";
 import { containerLayer, type LayerQuery, putLayer } from "./layer/container-layer.ts";
 import { removeContainer, removeVolumes } from "./remove.ts";
+import { commandStream } from "./services/command-stream.ts";
+import type { RunningServices } from "./services/service-container.ts";
 
 /** A command of ours inside (kill, cat) that takes longer has a container that no longer answers. */
 const ownCommandMs = 15_000;

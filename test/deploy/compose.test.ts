@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { bridgeAddress } from "../fakes/machine/bridge-address.ts";
 import { Compose } from "../fakes/machine/compose.ts";

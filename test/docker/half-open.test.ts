@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { dockerClient } from "../../sandboxes/docker/client.ts";
-import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { bridgeAddress } from "../fakes/machine/bridge-address.ts";
 import { proxyAt } from "../fakes/proxies/proxy-at.ts";
 import { need } from "../needs.ts";

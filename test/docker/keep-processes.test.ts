@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { AdmissionRecord } from "../../base/schema/admission.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
-import { baseImage, ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { baseImage, ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { type HarborFiles, harborFolder } from "../fakes/harbor-tasks.ts";
 import { ownCache } from "../fakes/machine/own-cache.ts";

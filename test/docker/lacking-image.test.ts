@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../fakes/processes/cli.ts";

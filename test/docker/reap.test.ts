@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Limits } from "../../base/schema/task.ts";
-import { baseImage } from "../../sandboxes/images/build/base-image.ts";
+import { baseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { backends } from "../../sandboxes/registry.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { need } from "../needs.ts";

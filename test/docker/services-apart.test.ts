@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Environment, Limits } from "../../base/schema/task.ts";
 import { serviceChecks } from "../../sandboxes/contract/services.ts";
+import { baseImage, ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
-import { baseImage, ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import { need } from "../needs.ts";
 

@@ -4,8 +4,8 @@ import { buffer } from "node:stream/consumers";
 import { test } from "node:test";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Environment, Limits } from "../../base/schema/task.ts";
+import { baseImage, ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { dockerBackend } from "../../sandboxes/docker.ts";
-import { baseImage, ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import { need } from "../needs.ts";
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 
 /** An image of the base image and a few lines more; the engine's cache keeps it for the next run. */
 export async function testImage(name: string, lines: string): Promise<string> {

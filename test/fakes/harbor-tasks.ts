@@ -1,5 +1,5 @@
 /** Three tasks in Harbor's form, with the rewards that Harbor 0.24.0 itself gave its oracle and its agent that does nothing. */
-import { baseImage } from "../../sandboxes/images/build/base-image.ts";
+import { baseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { folderOf } from "./kept-work.ts";
 
 export type HarborFiles = Record<string, string>;

@@ -1,5 +1,5 @@
 /** Tasks in the form of Terminal-Bench 1. */
-import { baseImage } from "../../sandboxes/images/build/base-image.ts";
+import { baseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { harborFolder } from "./harbor-tasks.ts";
 
 export type TerminalBenchFiles = Record<string, string>;

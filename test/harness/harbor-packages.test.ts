@@ -7,7 +7,7 @@ import { glob } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { readRollouts } from "../../rollouts/index.ts";
-import { baseImage, ensureBaseImage } from "../../sandboxes/images/build/base-image.ts";
+import { baseImage, ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
 import { ScriptedEngine, type ScriptedReply } from "../fakes/engines/scripted-engine.ts";
 import { harborFolder } from "../fakes/harbor-tasks.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";

@@ -1,9 +1,9 @@
 /** Flags by which an operator names files of plug-ins, and what they load. */
 import { Option } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
+import { EngineAddress } from "../../../base/schema/container-engine.ts";
 import type { Grader } from "../../../graders/index.ts";
 import { graderRegistry, graderServers, NamedGraderServer, remoteTo } from "../../../graders/index.ts";
-import { EngineAddress } from "../../../sandboxes/engines/index.ts";
 import { backendNames } from "../../../sandboxes/index.ts";
 import { Allocations, allocationRegistry } from "../../../service/ledger/index.ts";
 import { taskFormatRegistry } from "../../../tasks/index.ts";

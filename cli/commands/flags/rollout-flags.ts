@@ -1,10 +1,10 @@
 /** Flags of the verbs that make rollouts, and the configuration that they come to. */
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
+import type { EngineAddress } from "../../../base/schema/container-engine.ts";
 import type { NetworkAccess } from "../../../base/schema/network.ts";
 import type { NamedGraderServer } from "../../../graders/index.ts";
 import { harnesses } from "../../../harnesses/index.ts";
-import type { EngineAddress } from "../../../sandboxes/engines/index.ts";
 import type { Config } from "../../config.ts";
 import { toNumber } from "../command-line.ts";
 import { addWatchFlags, type WatchFlags, watchOf } from "../watch/watch-flags.ts";

@@ -2,10 +2,10 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
+import type { EngineAddress } from "../../../base/schema/container-engine.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import { environmentsOf } from "../../../graders/index.ts";
 import { noteLeftOut } from "../../../rollouts/accepted/index.ts";
-import type { EngineAddress } from "../../../sandboxes/engines/index.ts";
 import type { ImageStore } from "../../../sandboxes/index.ts";
 import { pickBackend } from "../../../sandboxes/index.ts";
 import { loadTaskSets } from "../../../tasks/index.ts";

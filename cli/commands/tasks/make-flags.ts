@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
+import type { EngineAddress } from "../../../base/schema/container-engine.ts";
 import { imageParts, wantedImageName } from "../../../base/schema/environment/image-name.ts";
 import { TestsSpec } from "../../../graders/index.ts";
-import type { EngineAddress } from "../../../sandboxes/engines/index.ts";
 import { pickBackend } from "../../../sandboxes/index.ts";
 import type { CandidateFix, HowTested, TriedFix } from "../../../tasks/made/index.ts";
 import { type MakeOptions, makeTasks, usualTests } from "../../../tasks/made/index.ts";

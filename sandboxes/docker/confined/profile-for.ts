@@ -4,8 +4,8 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type Docker from "dockerode";
 import { cached } from "../../../base/host/cache-folder.ts";
-import { folderAt } from "../../engines/mounts.ts";
 import { engineTraits } from "../engine-traits.ts";
+import { folderAt } from "../hosts/mounts.ts";
 import { seccompProfile } from "./seccomp-profile.ts";
 
 const fileName = "seccomp.json";

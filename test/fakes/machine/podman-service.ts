@@ -8,9 +8,9 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type Docker from "dockerode";
 import { dockerClient } from "../../../sandboxes/docker/client.ts";
-import { copyImage } from "../../../sandboxes/engines/copy-image.ts";
-import { connectEngine, hello } from "../../../sandboxes/engines/engine-connection.ts";
-import { baseImage, ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
+import { copyImage } from "../../../sandboxes/docker/hosts/copy-image.ts";
+import { connectEngine, hello } from "../../../sandboxes/docker/hosts/engine-connection.ts";
+import { baseImage, ensureBaseImage } from "../../../sandboxes/docker/images/made/base-image.ts";
 import { until } from "./until.ts";
 
 /** What its defaults ask for is more than the root of a small virtual machine may have; `runc` knows all versions of control groups. */

@@ -7,10 +7,11 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
+import type { EngineAddress } from "../../../base/schema/container-engine.ts";
 import { dockerClient } from "../../../sandboxes/docker/client.ts";
-import { copyImage } from "../../../sandboxes/engines/copy-image.ts";
-import { connectEngine, type EngineAddress, hello } from "../../../sandboxes/engines/engine-connection.ts";
-import { baseImage, ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
+import { copyImage } from "../../../sandboxes/docker/hosts/copy-image.ts";
+import { connectEngine, hello } from "../../../sandboxes/docker/hosts/engine-connection.ts";
+import { baseImage, ensureBaseImage } from "../../../sandboxes/docker/images/made/base-image.ts";
 import { quietPort } from "../../quiet-port.ts";
 import { makeCertificates } from "./certificates.ts";
 

@@ -11,7 +11,7 @@ import { checkGrading } from "../../../graders/shared/check-grading.ts";
 import { withGrading } from "../../../graders/shared/place-to-grade.ts";
 import { taskOfStep } from "../../../graders/steps.ts";
 import { runGoldScript } from "../../../graders/work/gold.ts";
-import { ensureBaseImage } from "../../../sandboxes/images/build/base-image.ts";
+import { ensureBaseImage } from "../../../sandboxes/docker/images/made/base-image.ts";
 import type { Sandbox } from "../../../sandboxes/sandbox.ts";
 import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { gradedAfter } from "../../fakes/graded-after.ts";

@@ -1,5 +1,5 @@
 /** Tasks in Harbor's form that ask how rewards are read, and what an agent can do to its own. Their `solve.sh` is the agent. */
-import { baseImage } from "../../../sandboxes/images/build/base-image.ts";
+import { baseImage } from "../../../sandboxes/docker/images/made/base-image.ts";
 import { type HarborFiles, harborTasks } from "../../fakes/harbor-tasks.ts";
 
 export type HarborProbe = {

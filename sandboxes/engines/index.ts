@@ -1,1 +1,0 @@
-export { EngineAddress } from "./engine-connection.ts";
