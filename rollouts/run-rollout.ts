@@ -20,7 +20,7 @@ import type { ExpectedSandbox } from "../sandboxes/index.ts";
 import { engineAddresses, type NetworkRules, plainRules } from "../sandboxes/network/index.ts";
 import { samplersOf } from "./open-sampler.ts";
 import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";
-import { around, type RunningAttempt, recordOf, worthOf } from "./records/attempt-record.ts";
+import { around, newAttempt, type RunningAttempt, recordOf, worthOf } from "./records/attempt-record.ts";
 import { attemptKey } from "./records/run-records.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import { runHarness } from "./run-harness.ts";
@@ -50,22 +50,7 @@ type Ends = { signal: AbortSignal; stray: AbortSignal; drain: AbortSignal | unde
 
 async function runAttempt(setup: RunSetup, plan: RolloutPlan, { signal: stopped, stray, drain }: Ends): Promise<RolloutOutcome> {
   const signal = AbortSignal.any([stopped, stray]);
-  const attempt: RunningAttempt = {
-    session: null,
-    sandbox: null,
-    pack: null,
-    run: null,
-    told: null,
-    setUp: null,
-    services: null,
-    work: null,
-    steps: [],
-    grading: undefined,
-    verdict: null,
-    error: null,
-    rules: networkRules(setup),
-    times: { queued: Date.now() },
-  };
+  const attempt = newAttempt(networkRules(setup), Date.now());
   const attempting = { setup, plan, attempt, signal, stray, waiting: drain ? AbortSignal.any([signal, drain]) : signal };
   try {
     await setup.slots.rollout.run(attempting.waiting, () => runAndGrade(attempting));

@@ -3,7 +3,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { toErrorRecord } from "../../proxy/index.ts";
 import { plainRules } from "../../sandboxes/network/index.ts";
-import { recordOf } from "../records/attempt-record.ts";
+import { newAttempt, recordOf } from "../records/attempt-record.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
 import type { RunSetup } from "../run-setup.ts";
 
@@ -15,21 +15,9 @@ export async function setAside(
 ): Promise<RolloutRecord> {
   const error = new AlidadeError("rollout_set_aside", `${why}. It is set aside; \`--resume <run> --retry-set-aside\` runs it again`);
   const now = Date.now();
-  const attempt = {
-    ...{
-      session: null,
-      sandbox: null,
-      pack: null,
-      run: null,
-      told: null,
-      setUp: null,
-      services: null,
-      work: null,
-      steps: [],
-      grading: undefined,
-    },
-    ...{ verdict: null, error: toErrorRecord(error), rules: plainRules(), times: { queued: now, done: now } },
-  };
+  const attempt = newAttempt(plainRules(), now);
+  attempt.error = toErrorRecord(error);
+  attempt.times.done = now;
   const record = recordOf(plan, attempt, "done", null);
   await folder.record(record);
   onProgress({ type: "done", record });

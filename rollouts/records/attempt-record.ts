@@ -41,6 +41,26 @@ export type RunningAttempt = {
   times: Record<string, number>;
 };
 
+/** An attempt of which nothing is known but its rules and when it was queued. */
+export function newAttempt(rules: NetworkRules, queued: number): RunningAttempt {
+  return {
+    session: null,
+    sandbox: null,
+    pack: null,
+    run: null,
+    told: null,
+    setUp: null,
+    services: null,
+    work: null,
+    steps: [],
+    grading: undefined,
+    verdict: null,
+    error: null,
+    rules,
+    times: { queued },
+  };
+}
+
 /** What a log does not know of the rollout around it. */
 export function around(plan: RolloutPlan, attempt: RunningAttempt): TrajectoryFacts {
   return {

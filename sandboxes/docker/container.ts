@@ -133,6 +133,22 @@ const processLimits = { nofile: 16_384, core: 0, msgqueue: 0 };
 
 export const ulimits = Object.entries(processLimits).map(([Name, limit]) => ({ Name, Soft: limit, Hard: limit }));
 
+/** A container without a network whose first process, the keeper, only waits. */
+export const keptOpen = {
+  Entrypoint: [`${doorInside}/${keeperFile}`],
+  Cmd: [],
+  // The engine grants `CapAdd` to commands of root only if the container's own user is root.
+  User: "0:0",
+  WorkingDir: "/",
+  NetworkDisabled: true,
+  Healthcheck: { Test: ["NONE"] },
+} satisfies Docker.ContainerCreateOptions;
+
+export const withoutNetworkOrLog = {
+  NetworkMode: "none", // Podman does not support `NetworkDisabled`
+  LogConfig: { Type: "none", Config: {} },
+} satisfies Docker.HostConfig;
+
 /** Returns the whole request to the engine for one sandbox. */
 export function containerOptions(
   name: string,
@@ -146,20 +162,13 @@ export function containerOptions(
   return {
     name,
     Image: image,
-    Entrypoint: [`${doorInside}/${keeperFile}`],
-    Cmd: [],
-    // The engine grants `CapAdd` to commands of root only if the container's own user is root.
-    User: "0:0",
-    WorkingDir: "/",
+    ...keptOpen,
     Hostname: hostname,
-    NetworkDisabled: true,
-    Healthcheck: { Test: ["NONE"] },
     Labels: ownLabels,
     HostConfig: {
       ...boundedHost(limits, files.seccomp),
       CapAdd: rightsOf(spec, files.seccomp),
-      NetworkMode: "none", // Podman does not know NetworkDisabled
-      LogConfig: { Type: "none", Config: {} },
+      ...withoutNetworkOrLog,
       Mounts: [...memoryPlaces(spec, files.imageVolumes).map((place) => volume(place, ownLabels)), ...files.mounts],
       Tmpfs: Object.fromEntries(
         Object.entries(otherPlaces(limits.memory_mb)).map(([target, megabytes]) => [target, `${sizeOf(megabytes)},mode=1777`]),

@@ -5,10 +5,10 @@
 import type Docker from "dockerode";
 import type { Services } from "../../../base/schema/environment/services.ts";
 import { doorInside } from "../../door/door-kind.ts";
-import { doorPack, keeperFile } from "../../door/door-pack.ts";
+import { doorPack } from "../../door/door-pack.ts";
 import { namespaceMegabytes } from "../../takes-with-services.ts";
 import { engineWork } from "../client.ts";
-import { boundedHost } from "../container.ts";
+import { boundedHost, keptOpen, withoutNetworkOrLog } from "../container.ts";
 import { mountsAt } from "../hosts/mounts.ts";
 import { makeContainer } from "../make-container.ts";
 import { removeContainer } from "../remove.ts";
@@ -51,18 +51,12 @@ function request(
   return {
     name,
     Image: image,
-    Entrypoint: [`${doorInside}/${keeperFile}`],
-    Cmd: [],
-    User: "0:0",
-    WorkingDir: "/",
-    NetworkDisabled: true,
-    Healthcheck: { Test: ["NONE"] },
+    ...keptOpen,
     Labels: labels,
     HostConfig: {
       ...boundedHost({ memory_mb: namespaceMegabytes, cpus: 1, pids: 32 }, seccomp),
-      NetworkMode: "none", // Podman does not support `NetworkDisabled`
+      ...withoutNetworkOrLog,
       ReadonlyRootfs: true,
-      LogConfig: { Type: "none", Config: {} },
       Mounts: mounts,
     },
   };
