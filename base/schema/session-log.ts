@@ -377,7 +377,7 @@ export const ToolBegun = z.strictObject({
   tool: z.string(),
   /** The text, unchanged. */
   arguments: z.string(),
-  /** The call in which the model asked for it, and the id of that tool call. null: a command of the agent asked, not the model. */
+  /** The model's call that asked for this run, and the id of the tool call in it. null: a command of the agent asked. */
   call_id: z.string().nullable(),
   tool_call_id: z.string().nullable(),
 });

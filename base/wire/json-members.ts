@@ -1,11 +1,11 @@
-/** The members of a JSON object as they are written: what is handed on is then the same byte for byte. */
+/** Reads the text of each member of a JSON object, so that a value can be passed on byte for byte. */
 import { endOfString, readExactly } from "../schema/exact-json.ts";
 
 const mark = /["{}[\],]/g;
 
 /**
- * Key -> text of its value. A key that stands there twice has its last value, as `JSON.parse` has it. Only for the text of
- * an object that `JSON.parse` has accepted: errors are not looked for.
+ * Returns the text of each value by its key. Of a key that occurs twice the last value counts, as in `JSON.parse`. Only for
+ * the text of an object that `JSON.parse` has accepted: this function finds no errors.
  */
 export function jsonMembers(text: string): Map<string, string> {
   const members = new Map<string, string>();
@@ -19,7 +19,7 @@ export function jsonMembers(text: string): Map<string, string> {
   return members;
 }
 
-/** The items of a JSON list as they are written. The same holds for the text. */
+/** Returns the text of each item of a JSON list. Only for the text of a list that `JSON.parse` has accepted. */
 export function jsonItems(text: string): string[] {
   const items: string[] = [];
   for (let start = text.indexOf("[") + 1; ; ) {

@@ -19,13 +19,13 @@ export type ToolPattern = z.infer<typeof ToolPattern>;
 
 export const Patterns = z.array(ToolPattern).max(100).default([]);
 
-/** What a pattern is held against. */
+/** The fields of a call that a pattern reads. */
 export type CalledTool = Pick<ToolCallPart, "name" | "arguments" | "kind">;
 
-/** For each call whether it fits a pattern; null where that is not known. */
+/** Says for each call whether it fits the pattern. null: unknown. */
 export type Fits<Pattern> = (pattern: Pattern) => Promise<(boolean | null)[]>;
 
-/** The first tool that does not come behind those before it; null where all come in this order, with others between them. */
+/** Returns the first tool of `order` that was not called after the one before it. null: the order holds. Other calls may stand between. */
 export async function firstOutOfOrder<Pattern extends ToolPattern>(
   order: readonly Pattern[],
   fitsOf: Fits<Pattern>,
@@ -39,7 +39,7 @@ export async function firstOutOfOrder<Pattern extends ToolPattern>(
   return null;
 }
 
-/** For each call whether it fits; null where a regular expression was not decided in time. */
+/** Says for each call whether it fits. null: a regular expression took too long. */
 export async function fitting(
   { tool, arguments: wanted }: ToolPattern,
   calls: readonly CalledTool[],

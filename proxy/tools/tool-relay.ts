@@ -179,8 +179,8 @@ export class ToolRelay implements AsyncDisposable {
   }
 
   /**
-   * Answers a call that the log cannot record: it is not sent, or what it did is lost. If the infrastructure failed, so
-   * does the rollout.
+   * Answers a call that could not be written to the log. Its request was not sent, or its result is lost. An error of the
+   * infrastructure also fails the rollout.
    */
   #notRecorded(error: unknown): { error: string } {
     const failure = asAlidadeError(error, "store_error");

@@ -24,7 +24,7 @@ type PlanClaim = RolloutPlan & ClaimedRollout;
 
 const slot = "plan";
 
-/** Never changes: plans become claimable only when the line has room. */
+/** A list of plans never changes, so a wait for a change ends only with the signal. */
 const asItIs: Waitable = { version: 0, after: (_seen, signal) => untilAborted(new Promise(() => undefined), signal) };
 
 /**

@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 
 type Joined = Duplex & { destroySoon(): void; resetAndDestroy(): unknown };
 
-/** Passes bytes, ends and resets of two connections on to each other. */
+/** Joins two connections: passes the bytes, the end and a reset of each to the other. */
 export function joinConnections(one: Joined, other: Joined): void {
   one.pipe(other).pipe(one);
   for (const [from, to] of [

@@ -45,18 +45,18 @@ const againMs = 2_000;
 export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
   readonly #node: NodeWork;
   readonly #signal: AbortSignal;
-  /** Fires when nothing more is claimed. */
+  /** Fires when the node must claim no more. */
   readonly #drained: AbortSignal;
   readonly #line: RolloutLine<Claim, NodeEnd, ClaimedSets>;
   readonly #streak = new BrokenStreak();
-  /** The one attempt that a machine which breaks its attempts tries. */
+  /** After too many broken attempts the node makes one at a time: this one. */
   #probe: Claim | null = null;
   readonly #over = new AbortController();
   readonly #follower: ControlFollower;
   readonly #guard: LeaseGuard;
   readonly #grants: EngineGrants;
   #lease: Lease | null = null;
-  /** Under this lease gates and names are those of the ledger. */
+  /** The lease under which gates and policy names were last taken from the ledger. */
   #readyFor: Lease | null = null;
   /** When the ledger was asked for what renewed the lease. */
   #askedAt = 0;

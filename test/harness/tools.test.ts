@@ -1,4 +1,4 @@
-/** Every harness that takes servers of tools, the real program, with tools that are fast, late, a command's, large, failing and unknown. */
+/** Runs the real program of each harness that supports tool servers: fast, late, over stdio, large results, errors, unknown tools. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import type { Duplex } from "node:stream";

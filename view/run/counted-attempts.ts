@@ -61,7 +61,7 @@ export function whyUnfinished({ state, has_summary }: { state: string; has_summa
   return has_summary ? "its trajectory cannot be read: --resume runs the rollout again" : "no trajectory could be made of it";
 }
 
-/** What a log holds no more costs its calls; the session goes on without them. */
+/** Tells which calls or lines are left out because the log is damaged. The rest of the session counts. */
 export function tellDamage({ session_id, fidelity }: { session_id: string; fidelity: Damaged }, onLeftOut: OnLeftOut): void {
   for (const { call_id, reason } of fidelity.damaged)
     onLeftOut(`${call_id === null ? "a line" : `call ${call_id}`} of session ${session_id} is left out: ${reason}`, 0);

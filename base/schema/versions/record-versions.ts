@@ -15,7 +15,7 @@ export type Versions = {
   readonly now: number;
   /**
    * Returns a record of the version before as one of `now`; `schema_version` is set afterwards. In a session log it is
-   * called for each entry. Absent: there is no version before that we read.
+   * called for each entry. Absent: no older version is read.
    */
   readonly fromBefore?: (record: PlainRecord) => PlainRecord;
 };

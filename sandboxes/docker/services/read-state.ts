@@ -39,7 +39,7 @@ export async function readState(
   }
 }
 
-/** By the signal that its image names, which is SIGTERM by default. No error where it has ended already. */
+/** Sends the stop signal of the image (SIGTERM by default), and kills after `endSeconds`. A service that has ended is no error. */
 async function stop(container: Docker.Container): Promise<void> {
   try {
     await container.stop({ t: endSeconds });
