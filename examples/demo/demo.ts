@@ -93,6 +93,7 @@ async function demo(): Promise<void> {
   ${path}/trajectories.jsonl   token trees with masks, logprobs and rewards
 
   node bin/alidade.js show ${first?.task_id}/${first?.sample_index} --run ${path}            read one session
+  node bin/alidade.js view ${path}            read the run in the browser
   node bin/alidade.js show ${first?.task_id}/${first?.sample_index} --run ${path} --html session.html
   node bin/alidade.js export --run ${path} --format flat --allow-grammar  rows for a trainer`);
   if (records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
