@@ -10,6 +10,9 @@ const lineFeed = 0x0a;
 /** Allows for the `id` and the few other fields beside the result. */
 const besideBytes = 64 * 1024;
 
+/** Equals 16 requests of the largest size, as many as a session may send at once. Memory holds what a command does not read. */
+const mostUnreadBytes = 16 * 1024 * 1024;
+
 export class StdioLink implements ServiceLink {
   readonly #stream: Duplex;
   readonly #mostBytes: number;
@@ -55,6 +58,7 @@ export class StdioLink implements ServiceLink {
 
   /** Replaces line ends: in JSON they can stand only between values. */
   #write(message: string): void {
+    if (this.#stream.writableLength >= mostUnreadBytes) throw new ToolFault("hung", "its command does not read its input");
     this.#stream.write(`${message.replaceAll(/[\r\n]+/g, " ")}\n`);
   }
 
