@@ -6,12 +6,10 @@ import { posix } from "node:path";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../base/errors.ts";
 import { matchesAny } from "../base/files/file-tree.ts";
-import type { Change } from "../base/files/layer.ts";
 import { readJson } from "../base/schema/read-json.ts";
-import type { Sandbox } from "../sandboxes/index.ts";
 import { changedRows } from "./bounded/changed-rows.ts";
 import { queryRows } from "./bounded/query-rows.ts";
-import type { GradeContext, Grader } from "./grader.ts";
+import type { Grader } from "./grader.ts";
 import {
   conditionFields,
   hasOneCondition,
@@ -25,7 +23,8 @@ import {
 } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
 import type { ServiceGet } from "./work/ask-service.ts";
-import { contentsOf, type FileContent } from "./work/layer-contents.ts";
+import { type FileContent, mostBytes } from "./work/layer-contents.ts";
+import { LeftFiles } from "./work/left-files.ts";
 import { type ServiceFile, ServiceFiles } from "./work/service-files.ts";
 import { workEvidence } from "./work/work.ts";
 
@@ -272,59 +271,4 @@ async function whyChanged(
   if ("error" in found) throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be compared: ${found.error}`);
   differing.push(...found.rows);
   return found.count === 0 ? null : `${found.count} rows differ: ${found.rows.join("; ")}`;
-}
-
-/** All files that are looked at, in memory. What is larger was made to fill it, or is no state that is compared. */
-const mostBytes = 128 * 1024 * 1024;
-
-/** The files as the agent left them: changed ones come from its work, all others from a sandbox as it was delivered. */
-class LeftFiles implements AsyncDisposable {
-  readonly #context: GradeContext;
-  readonly #changes: Map<string, Change>;
-  readonly #changed: Map<string, FileContent>;
-  #delivered: Sandbox | undefined;
-
-  private constructor(context: GradeContext, changes: Map<string, Change>, changed: Map<string, FileContent>) {
-    this.#context = context;
-    this.#changes = changes;
-    this.#changed = changed;
-  }
-
-  /** Reads these of the work, from the workdir or absolute, and databases' logs beside them. */
-  static async open(paths: readonly string[], context: GradeContext): Promise<LeftFiles> {
-    const changes = new Map(context.work.changes.map((change) => [change.path, change]));
-    const wanted = new Set(paths.flatMap((path) => [path, `${path}-wal`]).map((path) => absolutePath(path, context)));
-    const changed = [...wanted].filter((path) => changes.get(path)?.type === "file");
-    return new LeftFiles(context, changes, changed.length === 0 ? new Map() : await contentsOf(context.work, new Set(changed), mostBytes));
-  }
-
-  /** null where there is no file; links are not followed. */
-  async read(path: string): Promise<FileContent> {
-    const absolute = absolutePath(path, this.#context);
-    for (let above = posix.dirname(absolute); above !== "/"; above = posix.dirname(above))
-      if ((this.#changes.get(above)?.type ?? "folder") !== "folder") return null;
-    return this.#changes.has(absolute) ? (this.#changed.get(absolute) ?? null) : this.#readDelivered(absolute);
-  }
-
-  async #readDelivered(absolute: string): Promise<Buffer | null> {
-    this.#delivered ??= await this.#context.fresh();
-    const [folder, name] = [posix.dirname(absolute), posix.basename(absolute)];
-    try {
-      return (await this.#delivered.readFiles(folder)).find(({ path }) => path === name)?.content ?? null;
-    } catch (error) {
-      if (error instanceof AlidadeError && error.code === "not_found") return null;
-      // It is as it was delivered, so its size is not the agent's doing.
-      if (error instanceof AlidadeError && error.owner === "policy")
-        throw new AlidadeError("grader_error", `${folder} cannot be read as it was delivered: ${error.message}`, { cause: error });
-      throw error;
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#delivered?.[Symbol.asyncDispose]();
-  }
-}
-
-function absolutePath(path: string, { task }: GradeContext): string {
-  return posix.isAbsolute(path) ? path : `${task.environment.workdir}/${path}`;
 }

@@ -2,10 +2,13 @@
 import { buffer } from "node:stream/consumers";
 import { readLayer, type WorkLayer } from "../../base/files/layer.ts";
 
+/** Bounds the files of one layer that are looked at, together. As much as the state of one service may hold. */
+export const mostBytes = 128 * 1024 * 1024;
+
 export type FileContent = Buffer | "too large" | null;
 
-/** One pass over the layer, to its end. `room`: bytes of all together. A path that is no file has no entry. */
-export async function contentsOf(work: WorkLayer, paths: Set<string>, room: number): Promise<Map<string, FileContent>> {
+/** One pass over the layer, to its end. `room`: for the bytes of all together. A path that is no file has no entry. */
+export async function contentsOf(work: WorkLayer, paths: Set<string>, room = mostBytes): Promise<Map<string, FileContent>> {
   const found = new Map<string, FileContent>();
   const firstNames = new Map<string, string>();
   let left = room;

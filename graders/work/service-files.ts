@@ -12,9 +12,6 @@ import { contentsOf, type FileContent } from "./layer-contents.ts";
 /** A file of a service, by its absolute path there. */
 export type ServiceFile = { service: string; file: string };
 
-/** All that is looked at, at one of the two times: what one service's state may hold. */
-const mostBytes = 128 * 1024 * 1024;
-
 const Answer = z.union([z.strictObject({ status: z.number(), body: z.string() }), z.strictObject({ problem: z.string() })]);
 
 export class ServiceFiles {
@@ -40,8 +37,8 @@ export class ServiceFiles {
     if (services === undefined)
       throw new AlidadeError("grader_error", "The services of this task were not read: it is graded with them by a run alone.");
     const paths = new Set(files.flatMap(({ service, file }) => [file, `${file}-wal`].map((path) => statePath(service, path))));
-    const before = await contentsOf(services.before, paths, mostBytes);
-    const after = await contentsOf(services.after, paths.union(new Set(questions.map(answerPath))), mostBytes);
+    const before = await contentsOf(services.before, paths);
+    const after = await contentsOf(services.after, paths.union(new Set(questions.map(answerPath))));
     return new ServiceFiles(services, before, after);
   }
 
