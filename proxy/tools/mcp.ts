@@ -3,6 +3,7 @@
  * passed on unchanged. Parsing and writing them again would change 1.0, the order of keys, and integers of twenty digits.
  */
 import { z } from "zod";
+import { areShallow } from "../../base/schema/arguments.ts";
 import { tryJson } from "../../base/schema/read-json.ts";
 import { jsonMembers } from "../../base/wire/json-members.ts";
 import { ToolFault } from "./tool-fault.ts";
@@ -74,6 +75,8 @@ export type ToolContent = z.infer<typeof Content>;
 export function readContent(value: unknown): ToolContent {
   const parsed = Content.safeParse(value);
   if (!parsed.success) throw new ToolFault("invalid", "its answer has no list `content`, which a tool result must have");
+  // Its parts are written as JSON to be measured, and deep values overflow the stack of the writer.
+  if (!areShallow(parsed.data.content)) throw new ToolFault("invalid", "the `content` of its answer nests too deeply");
   return parsed.data;
 }
 

@@ -70,6 +70,11 @@ const faults: [what: string, failure: string, handle: Handle, server?: Record<st
   ],
   ["answers no JSON", "invalid", () => "<html>"],
   ["answers a result without content", "invalid", ({ id }) => `{"jsonrpc":"2.0","id":${id},"result":{"answer":42}}`],
+  [
+    "answers with content that nests too deeply",
+    "invalid",
+    ({ id }) => `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"deep","value":${"[".repeat(10_000)}${"]".repeat(10_000)}}]}}`,
+  ],
   ["answers with an error of HTTP", "invalid", refuse],
   [
     "ends its events without an answer",
