@@ -104,6 +104,11 @@ export class RunReader {
     return found;
   }
 
+  /** Tells whether `find` finds the id. */
+  has(id: string): boolean {
+    return this.#byId.has(id);
+  }
+
   /** Returns the rollouts of its group; without a group, only itself. */
   group({ entry, ...rollout }: ViewedRollout): ViewedRollout[] {
     if (entry.group_id === null) return [{ entry, ...rollout }];

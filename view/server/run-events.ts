@@ -73,9 +73,10 @@ export class RunEvents {
     }
   }
 
-  /** Returns each changed rollout once, with its current row. */
+  /** Returns each changed rollout once, with its current row. A retried rollout no longer has its earlier attempt's id. */
   #event(told: number): string {
-    const ids = [...new Set(this.#changes.filter(({ number }) => number > told).map(({ id }) => id))].slice(-mostRows);
+    const changed = new Set(this.#changes.filter(({ number }) => number > told).map(({ id }) => id));
+    const ids = [...changed].filter((id) => this.#reader.has(id)).slice(-mostRows);
     const rows = ids.map((id) => ({ id, html: rolloutRow(this.#reader.find(id), "", this.#links).toString() }));
     return `id: ${this.#number}\nevent: rollouts\ndata: ${JSON.stringify({ rows, total: this.#reader.rollouts.length })}\n\n`;
   }

@@ -155,7 +155,7 @@ test("a page that listens is told of a rollout that ended, and one that comes ba
       }
     }
   };
-  const add = async (at: number) => {
+  const add = async (at: number, retried: { rollout_id?: string; attempt?: number } = {}) => {
     const { trajectory, record } = viewedRollout({
       at,
       task_id: "late",
@@ -167,8 +167,8 @@ test("a page that listens is told of a rollout that ended, and one that comes ba
       words: 1,
       vocabulary: new Map(),
     });
-    await appendFile(join(folder, "trajectories.jsonl"), `${JSON.stringify(trajectory)}\n`);
-    await appendFile(join(folder, "rollouts.jsonl"), `${JSON.stringify(record)}\n`);
+    await appendFile(join(folder, "trajectories.jsonl"), `${JSON.stringify({ ...trajectory, ...retried })}\n`);
+    await appendFile(join(folder, "rollouts.jsonl"), `${JSON.stringify({ ...record, ...retried })}\n`);
   };
   const first = await told(null, () => add(50));
   assert.ok(first.ids.includes("ses50"), first.ids.join());
@@ -176,6 +176,9 @@ test("a page that listens is told of a rollout that ended, and one that comes ba
   assert.ok(second.ids.includes("ses51") && !second.ids.includes("ses50"), second.ids.join());
   const again = await told(first.id, async () => undefined);
   assert.ok(again.ids.includes("ses51"), "it goes on behind its last event");
+  await told(second.id, () => add(52, { rollout_id: "roll51", attempt: 2 }));
+  const late = await told(first.id, async () => undefined);
+  assert.ok(late.ids.includes("ses52") && !late.ids.includes("ses51"), "an earlier attempt has no row");
 });
 
 test("a link of another site makes no sandbox", async () => {
