@@ -30,10 +30,12 @@ export type StaticOrder = {
 /** Returns how many pages and bytes were written. Throws `request_invalid` with the filter that is none. */
 export async function writeStatic({ folder, into, only, tokenizer, announce }: StaticOrder): Promise<{ pages: number; bytes: number }> {
   const reader = await RunReader.open(folder);
-  const wrong = [...new URLSearchParams(only).keys()].find((name) => !filterNames.some((known) => known === name));
+  const asked = new URLSearchParams(only);
+  const wrong = [...asked.keys()].find((name) => !filterNames.some((known) => known === name));
   if (wrong !== undefined)
     throw new AlidadeError("request_invalid", `--only is ${wrong}=…: name one of ${filterNames.join(", ")}`, { param: "only" });
-  const chosen = reader.rollouts.filter(({ entry }) => readListQuery(new URLSearchParams(only)).isMeant(entry));
+  const { isMeant } = readListQuery(asked);
+  const chosen = reader.rollouts.filter(({ entry }) => isMeant(entry));
   if (chosen.length === 0) throw new AlidadeError("not_found", `no rollout of ${folder} is as --only asks: ${only}`, { param: "only" });
   const names = new StaticNames(chosen);
   const pages = new PageMaker(reader, names.links, await Vocabulary.of(folder, tokenizer), staticPolicy);
@@ -108,7 +110,6 @@ class StaticNames {
       tokens: (id, place = {}) => ((place.turn ?? 0) > mostTurns ? null : named(tokensName(place), this.#rollouts.get(id))),
       picture: () => null,
       work: () => null,
-      compare: null,
       isLive: false,
     };
   }
