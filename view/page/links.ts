@@ -10,7 +10,6 @@ export type PageLinks = {
   tokens: (id: string, place?: { trace?: string; from?: number; turn?: number; colour?: string }) => string | null;
   picture: (id: string, hash: string) => string | null;
   work: (id: string) => string | null;
-  compare: (() => string) | null;
   /** Tells whether the page receives changes. */
   isLive: boolean;
 };
@@ -24,7 +23,6 @@ export const servedLinks: PageLinks = {
   tokens: (id, { trace, from, turn, colour } = {}) => `tokens?${params({ id, trace, from, turn, colour })}`,
   picture: (id, hash) => `picture?${params({ id, hash })}`,
   work: (id) => `work?${params({ id })}`,
-  compare: null,
   isLive: true,
 };
 

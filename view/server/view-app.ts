@@ -17,8 +17,8 @@ import type { RunEvents } from "./run-events.ts";
 
 export type ViewParts = {
   pages: PageMaker;
-  /** Reads what a rollout changed; null if no sandbox can be made here. */
-  workOf: ((id: string, signal: AbortSignal) => Promise<ShownWork>) | null;
+  /** Reads what a rollout changed; a sentence if no sandbox can be made here. */
+  workOf: (id: string, signal: AbortSignal) => Promise<ShownWork>;
   events: RunEvents;
 };
 
@@ -60,7 +60,6 @@ export function viewApp({ pages, workOf, events }: ViewParts): Hono<ControlEnv> 
     // It makes a sandbox: a link of another site must not.
     if (context.req.header("sec-fetch-site") === "cross-site")
       throw new AlidadeError("request_invalid", "open this page from the rollout's own");
-    if (workOf === null) throw new AlidadeError("not_found", "changes are not shown here");
     const rollout = pages.reader.find(id(context));
     return page(pages.page("changes", workPage(rollout, await workOf(rollout.id, callerLeft(context)), pages.links)));
   });
