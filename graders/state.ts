@@ -22,7 +22,7 @@ import {
   whyTooLong,
 } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
-import type { ServiceGet } from "./work/ask-service.ts";
+import { mostAnswerBytes, type ServiceGet } from "./work/ask-service.ts";
 import { type FileContent, mostBytes } from "./work/layer-contents.ts";
 import { LeftFiles } from "./work/left-files.ts";
 import { type ServiceFile, ServiceFiles } from "./work/service-files.ts";
@@ -244,11 +244,12 @@ function jsonAt(text: string, json: string): StateReading {
   }
 }
 
-/** What is not found is not there. Another failure of the service says nothing about the work. */
-function answeredValue({ status, body }: { status: number; body: string }, json: string | undefined): StateReading {
+/** What is not found is not there. Another failure of the service says nothing about the work. An agent can make an answer too large. */
+function answeredValue({ status, body }: { status: number; body: string | null }, json: string | undefined): StateReading {
   if (status === 404) return { value: undefined };
   if (status < 200 || status > 299)
-    throw new AlidadeError("grader_error", `a service answered with the status ${status}: ${body.slice(0, 200)}`);
+    throw new AlidadeError("grader_error", `a service answered with the status ${status}: ${body?.slice(0, 200) ?? "a large answer"}`);
+  if (body === null) return { problem: `the answer has more than ${mostAnswerBytes} bytes` };
   return json === undefined ? { value: body } : jsonAt(body, json);
 }
 

@@ -9,11 +9,11 @@ import type { Sandbox } from "../../sandboxes/index.ts";
 /** What is asked of a service that runs, once the agent has ended. */
 export type ServiceGet = { service: string; port: number; get: string };
 
-/** `body`: of an answer. `problem`: in words why there is none. */
-export type ServiceReply = { status: number; body: string } | { problem: string };
+/** `body`: null if it has more than `mostAnswerBytes`. `problem`: in words why there is no answer. */
+export type ServiceReply = { status: number; body: string | null } | { problem: string };
 
 /** What a person compares with a value is short. */
-const mostBytes = 1024 * 1024;
+export const mostAnswerBytes = 1024 * 1024;
 const mostMs = 10_000;
 
 /** Where a layer of readings has a file of a service. */
@@ -27,7 +27,11 @@ export function answerPath({ service, port, get }: ServiceGet): string {
 }
 
 /** Rejects only for the signal. */
-export async function askService(sandbox: Sandbox, { service, port, get }: ServiceGet, signal: AbortSignal): Promise<ServiceReply> {
+export async function askService(
+  sandbox: Pick<Sandbox, "connect">,
+  { service, port, get }: ServiceGet,
+  signal: AbortSignal,
+): Promise<ServiceReply> {
   const within = AbortSignal.any([signal, AbortSignal.timeout(mostMs)]);
   try {
     return await fetchFrom(await sandbox.connect(service, port, within), `${service}:${port}`, get, within);
@@ -48,7 +52,7 @@ async function fetchFrom(socket: Duplex, host: string, path: string, signal: Abo
     let bytes = 0;
     for await (const piece of response as AsyncIterable<Buffer>) {
       bytes += piece.length;
-      if (bytes > mostBytes) throw new Error(`its answer has more than ${mostBytes} bytes`);
+      if (bytes > mostAnswerBytes) return { status: response.statusCode ?? 0, body: null };
       pieces.push(piece);
     }
     return { status: response.statusCode ?? 0, body: Buffer.concat(pieces).toString("utf8") };

@@ -12,7 +12,7 @@ import { contentsOf, type FileContent } from "./layer-contents.ts";
 /** A file of a service, by its absolute path there. */
 export type ServiceFile = { service: string; file: string };
 
-const Answer = z.union([z.strictObject({ status: z.number(), body: z.string() }), z.strictObject({ problem: z.string() })]);
+const Answer = z.union([z.strictObject({ status: z.number(), body: z.string().nullable() }), z.strictObject({ problem: z.string() })]);
 
 export class ServiceFiles {
   readonly #readings: ServiceReadings;

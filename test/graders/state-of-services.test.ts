@@ -1,6 +1,9 @@
 /** What a task's services hold, graded by what was read of them. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { type AddressInfo, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -9,7 +12,7 @@ import type { TreeFile } from "../../base/files/file-tree.ts";
 import { Task } from "../../base/schema/task.ts";
 import { grade } from "../../graders/grade.ts";
 import { state } from "../../graders/state.ts";
-import { answerPath } from "../../graders/work/ask-service.ts";
+import { answerPath, askService } from "../../graders/work/ask-service.ts";
 import { keptWork } from "../fakes/kept-work.ts";
 
 const file = (path: string, content: string | Buffer): TreeFile => ({ path, content: Buffer.from(content), mode: 0o644 });
@@ -114,6 +117,24 @@ test("an answer that a service gave is a value, and one that is not there is non
   assert.equal((await verdictOn(ask({ equals: "closed" }), { answer })).reward, 1);
   assert.equal((await verdictOn(ask({ equals: "open" }), { answer })).reward, 0);
   assert.equal((await verdictOn(ask({ exists: false }), { answer: { status: 404, body: "" } })).reward, 1);
+});
+
+test("no check of an answer that is too large holds", async () => {
+  const signal = AbortSignal.timeout(60_000);
+  const server = createServer((_request, response) => response.end("x".repeat(2 * 1024 * 1024))).listen(0, "127.0.0.1");
+  try {
+    await once(server, "listening");
+    const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+    const answer = await askService({ connect: async () => socket }, question, signal);
+    for (const condition of [{ equals: "x" }, { exists: false }, { exists: true }]) {
+      const checks = [{ service: "desk", http: { port: question.port, get: question.get }, ...condition }];
+      const { reward, status, error } = await verdictOn({ checks }, { answer });
+      assert.deepEqual([reward, status], [0, "graded"], error?.message);
+    }
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
 });
 
 for (const [title, spec, more] of [
