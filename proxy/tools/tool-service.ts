@@ -73,15 +73,16 @@ export class ToolService implements AsyncDisposable {
     }
   }
 
-  /** Tells whether it answers a ping now. A JSON-RPC error is an answer too. */
+  /** Tells whether it answers a ping now. A JSON-RPC error is an answer too, and so is a text that is too long. */
   async isAlive(signal: AbortSignal): Promise<boolean> {
     using limit = new Deadline(pingMs);
     try {
       await this.#asking.ask("ping", undefined, AbortSignal.any([signal, limit.signal]));
       return true;
-    } catch {
+    } catch (error) {
       signal.throwIfAborted();
-      return false;
+      // Only a living service writes. A command's long line may be the result of another call.
+      return error instanceof ToolFault && error.failure === "too_large";
     }
   }
 

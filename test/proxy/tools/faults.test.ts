@@ -200,6 +200,26 @@ test("a command's line that is too long fails the calls that wait, and a command
   assert.equal(tools.relay.failure?.code, "tool_service_failed");
 });
 
+test("a command whose line is too long while a ping waits is not down", async () => {
+  const command = {
+    shop: (stream: import("node:stream").Duplex) => {
+      stream.on("data", (piece: Buffer) => {
+        for (const line of piece.toString().trim().split("\n")) {
+          const message = JSON.parse(line) as RawMessage;
+          // As the results of two calls at once: the second comes when the first has failed already.
+          const isLong = message.method === "tools/call" || message.method === "ping";
+          const answer = isLong ? resultOf(message.id, "x".repeat(300_000)) : usualAnswer(message, oneTool);
+          if (answer !== null) stream.write(`${answer}\n`);
+        }
+      });
+    },
+  };
+  const server = { name: "shop", service: "shop", command: ["serve"], max_result_bytes: 100_000 };
+  await using tools = await toolsAt({ servers: [server], place: placeOf({}, command) });
+  assert.match((await tools.post(callText("write", "{}"))).text, /more than 100000 bytes/);
+  assert.equal(tools.relay.failure, null);
+});
+
 test("a server that starts late is waited for, and one that never does is named when the time is over", async () => {
   await using at = await proxyAt(() => ({ text: "yes" }));
   const { session } = await at.proxy.openSession({ sandboxed: true });
