@@ -12,6 +12,9 @@ import { ToolFault, tooLarge } from "./tool-fault.ts";
 /** A session may have 16 requests at the proxy at once by default. One more connection is for the ping. */
 const mostConnections = 17;
 
+/** Replies to a service's own requests that may wait at once. Further requests get no reply: memory holds what waits. */
+const mostReplies = 16;
+
 /** Closes an idle connection before the server does (uvicorn: after 5 s). A call sent while the server closes would be lost. */
 const idleMs = 2_000;
 
@@ -31,6 +34,7 @@ export class HttpLink implements ServiceLink {
   readonly #closed = new AbortController();
   readonly #path: string;
   readonly #mostBytes: number;
+  #replies = 0;
   #session: string | null = null;
   #version: string | null = null;
 
@@ -123,12 +127,20 @@ export class HttpLink implements ServiceLink {
         const read = readMessage(text);
         if (read === null || answer !== null) return;
         const reply = answerToService(read);
-        if (reply !== null) void this.tell(reply, signal).catch(() => undefined);
+        if (reply !== null) void this.#reply(reply, signal);
         else if (read.id === String(id)) answer = text;
       });
       if (answer !== null) return answer;
     }
     throw new ToolFault("died", "its stream of events ended without an answer");
+  }
+
+  /** Never rejects. The service may need no reply, and its answer does not depend on one. */
+  async #reply(message: string, signal: AbortSignal): Promise<void> {
+    if (this.#replies === mostReplies) return;
+    this.#replies++;
+    await this.tell(message, signal).catch(() => undefined);
+    this.#replies--;
   }
 }
 

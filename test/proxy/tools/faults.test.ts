@@ -119,6 +119,29 @@ test("a service that does not answer a ping after it failed makes the rollout me
   assert.equal(at.calls(), 1);
 });
 
+test("a service that sends a thousand requests before its answer gets few replies at once", async () => {
+  const open = Promise.withResolvers<void>();
+  let replies = 0;
+  const service = rawService(async (message, outgoing) => {
+    if (message.method === "tools/call") {
+      outgoing.writeHead(200, { "content-type": "text/event-stream" });
+      const ping = (index: number) => `data: {"jsonrpc":"2.0","id":"p${index}","method":"ping"}\n\n`;
+      outgoing.end(`${Array.from({ length: 1_000 }, (_, index) => ping(index)).join("")}data: ${resultOf(message.id, "written")}\n\n`);
+      return null;
+    }
+    if (message.method !== undefined) return usualAnswer(message, oneTool);
+    replies++;
+    await open.promise;
+    return null;
+  });
+  await using tools = await toolsAt({ servers: [shop], place: placeOf({ shop: service }) });
+  assert.match((await tools.post(callText("write", "{}"))).text, /written/);
+  open.resolve();
+  // What waits for a connection is sent before this call.
+  assert.match((await tools.post(callText("write", "{}"))).text, /written/);
+  assert.ok(replies > 0 && replies < 100, `${replies} replies`);
+});
+
 test("an error of the protocol comes from the service as it is, and is no failure", async () => {
   await using at = await faultyTools(({ id }) => `{"jsonrpc":"2.0","id":${id},"error":{"code":-32602,"message":"no id","data":{"a":1.0}}}`);
   const { text } = await at.tools.post(callText("write", "{}", "q"));
