@@ -4,7 +4,7 @@ import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { CoveredTime } from "../../service/figures/index.ts";
 import { describeRecord, whyVerdict } from "../describe-verdict.ts";
-import type { Entry } from "../run/entries.ts";
+import { type Entry, isOpen } from "../run/entries.ts";
 import type { ViewedRollout } from "../run/run-reader.ts";
 import { type SessionView, type TurnView, toSessionView } from "../session-view.ts";
 import { stackedBar } from "./bars.ts";
@@ -91,7 +91,7 @@ export function whyOf(entry: Entry, record: RolloutRecord | null): string {
     record?.error == null ? null : `${spaced(record.error.code)}: ${record.error.message}`,
     record?.verdict == null ? null : whyVerdict(record.verdict),
     entry.reward === null && record === null ? "no verdict is on record" : null,
-    entry.state !== "done" && entry.state !== "recorded" ? `it is not over: ${entry.state}` : null,
+    isOpen(entry) ? `it is not over: ${entry.state}` : null,
   ];
   const said = words.filter((one) => one !== null);
   return cutText([...new Set(said)].join(" · ") || "the verdict gives no reason beside its reward", 2_000);

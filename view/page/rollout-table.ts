@@ -1,4 +1,5 @@
 /** Shows a page of rollouts, one line each. */
+import { isOpen } from "../run/entries.ts";
 import { type ListQuery, writeListQuery } from "../run/query.ts";
 import type { ViewedRollout } from "../run/run-reader.ts";
 import { link, type PageLinks } from "./links.ts";
@@ -40,8 +41,9 @@ export function rolloutRow({ id, entry }: ViewedRollout, filters: string, links:
 }
 
 /** Uses the index only; the rollout's page says more. */
-export function shortWhy({ state, verdict, why_null, mask_reason, end }: ViewedRollout["entry"]): string {
-  if (state !== "done" && state !== "recorded") return `not over: ${state}`;
+export function shortWhy(entry: ViewedRollout["entry"]): string {
+  const { state, verdict, why_null, mask_reason, end } = entry;
+  if (isOpen(entry)) return `not over: ${state}`;
   const failed = verdict?.failed_count
     ? `${verdict.failed_count}${verdict.required === null ? "" : ` of ${verdict.required}`} failed${verdict.failed.length === 0 ? "" : `: ${verdict.failed.join(", ")}`}`
     : null;

@@ -39,6 +39,11 @@ export type Entry = {
   why_null: string | null;
 };
 
+/** Tells whether the rollout goes on. */
+export function isOpen({ state }: Pick<Entry, "state">): boolean {
+  return state !== "done" && state !== "recorded";
+}
+
 /** Every session, and every attempt that has none, in the order of the run. */
 export function toEntries({ trajectories, records, sessions }: IndexFile): Entry[] {
   const recorded = new Map(records.map(({ figures }) => [attemptOf(figures), figures]));

@@ -1,4 +1,5 @@
 /** Lists tasks and their groups, most interesting first. */
+import { isOpen } from "./entries.ts";
 import type { ViewedRollout } from "./run-reader.ts";
 
 /** `flat`: all measured rewards are equal, so the group teaches nothing. */
@@ -55,13 +56,14 @@ function toTask(task_id: string | null, rollouts: ViewedRollout[]): TaskRow {
 }
 
 /** Returns why a rollout has no reward: its state if it is not over, else its mask reason, its verdict's status, or its end. */
-export function nullReason({ mask_reason, end, state, verdict }: ViewedRollout["entry"]): string {
-  if (state !== "done" && state !== "recorded") return state;
+export function nullReason(entry: ViewedRollout["entry"]): string {
+  const { mask_reason, end, state, verdict } = entry;
+  if (isOpen(entry)) return state;
   return mask_reason ?? (verdict === null || verdict.status === "graded" ? null : verdict.status) ?? end ?? state;
 }
 
 function lookOf(rollouts: readonly ViewedRollout[]): GroupLook {
-  if (rollouts.some(({ entry }) => entry.state !== "done" && entry.state !== "recorded")) return "open";
+  if (rollouts.some(({ entry }) => isOpen(entry))) return "open";
   const rewards = rollouts.flatMap(({ entry }) => entry.reward ?? []);
   if (rewards.length === 0) return "unmeasured";
   // A single sample cannot be compared.

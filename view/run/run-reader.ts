@@ -10,7 +10,7 @@ import { Trajectory } from "../../base/schema/trajectory.ts";
 import { DiskStore, type LinePlace, readLine } from "../../proxy/store/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { type IndexFile, indexedFiles, openIndex, refreshIndex } from "../../rollouts/records/index.ts";
-import { asOne, type Entry, membersOf, toEntries } from "./entries.ts";
+import { asOne, type Entry, isOpen, membersOf, toEntries } from "./entries.ts";
 import { OpenSessions } from "./open-sessions.ts";
 
 /**
@@ -20,8 +20,6 @@ import { OpenSessions } from "./open-sessions.ts";
 export type ViewedRollout = { id: string; entry: Entry; members: Entry[] };
 
 const lookAgainMs = 500;
-
-const isOpen = ({ state }: Entry): boolean => state !== "done" && state !== "recorded";
 
 /** Keeps the trajectories read last: pages ask for many windows of tokens in a row. */
 const mostKept = 3;
