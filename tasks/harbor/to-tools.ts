@@ -37,12 +37,22 @@ function toServer(server: HarborServer, place: ServerPlace) {
 function toAddress({ url }: HarborServer, { file, field, services }: ServerPlace) {
   const address = url !== null && URL.canParse(url) ? new URL(url) : null;
   const why = "write http:, the name of a service of the compose file, and its port, as in http://shop:8000/mcp";
-  if (address?.protocol !== "http:" || address.username !== "" || address.search !== "")
+  const path = address && decoded(address.pathname);
+  if (address?.protocol !== "http:" || address.username !== "" || address.search !== "" || path === null)
     throw taskError(file, `${field}.url`, `is ${JSON.stringify(url)}: ${why}`);
   const host = address.hostname.toLowerCase();
   const service = isOwn(host) ? "main" : Object.entries(services).find(([name, one]) => [name, ...one.aliases].includes(host))?.[0];
   if (service === undefined) throw taskError(file, `${field}.url`, `names the host ${host}, which is no service of the task: ${why}`);
-  return { service, port: Number(address.port || 80), path: decodeURIComponent(address.pathname).replace(/\/+$/, "") || "/" };
+  return { service, port: Number(address.port || 80), path: path.replace(/\/+$/, "") || "/" };
+}
+
+/** Returns null if the percent-encoding cannot be read. */
+function decoded(path: string): string | null {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return null;
+  }
 }
 
 function isOwn(host: string): boolean {

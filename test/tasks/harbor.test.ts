@@ -290,6 +290,12 @@ for (const [title, files, param, said] of [
     /names the host files, which is no service of the task/,
   ],
   [
+    "an MCP server at a path whose percent-encoding cannot be read",
+    withConfig('[[environment.mcp_servers]]\nname = "files"\nurl = "http://localhost:8000/%zz"\ntransport = "streamable-http"\n'),
+    "environment.mcp_servers.0.url",
+    /is "http:\/\/localhost:8000\/%zz": write http:/,
+  ],
+  [
     "an MCP server of a verifier",
     withConfig('[verifier.environment]\ndocker_image = "x"\n[[verifier.environment.mcp_servers]]\nname = "files"\ncommand = "a"\n'),
     "verifier.environment.mcp_servers.0.name",
