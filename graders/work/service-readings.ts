@@ -1,6 +1,6 @@
 /**
- * What graders read of a task's services: their state as it stood before the agent began and after it ended, and answers
- * that they gave then. It is kept as works are, so that a rollout is graded again without its services.
+ * Reads the state of a task's services before the agent began and after it ended, and their answers to the graders' questions.
+ * The readings are kept as works are, so a rollout is graded again without its services.
  */
 import { Readable } from "node:stream";
 import { AlidadeError } from "../../base/errors.ts";
@@ -13,7 +13,7 @@ import { withParts } from "../registry.ts";
 import { answerPath, askService, type ServiceGet, type ServiceReply, statePath } from "./ask-service.ts";
 import { whereThereIsSpace } from "./work.ts";
 
-/** Into `<folder>/<hash>.tar.gz`, while the services stand still for a moment; null where the task reads nothing of them. */
+/** Keeps a reading in `<folder>/<hash>.tar.gz`. The services are paused meanwhile. Returns null if the task reads none of them. */
 export async function readServicesBefore(
   sandbox: Sandbox,
   task: Task,
@@ -27,8 +27,8 @@ export async function readServicesBefore(
 type ServiceReadOptions = { signal: AbortSignal; graders?: readonly Grader[] | undefined };
 
 /**
- * The same once the agent has ended. Services are asked first and then read. `end`: they are ended before they are read, so
- * that they write down what they hold; where they are still needed they only stand still.
+ * Reads the services once the agent has ended: asks its questions first, then reads their state. `end`: ends them before that,
+ * so that they write to disk what they hold in memory. Without `end` they are only paused.
  */
 export async function readServicesAfter(
   sandbox: Sandbox,
@@ -52,7 +52,7 @@ function readsNothing(task: Task, graders?: readonly Grader[]): boolean {
   return states.length === 0 && questionsOf(task, graders).length === 0;
 }
 
-/** All services at once: one that takes no signal to end holds only its own reading up. */
+/** Reads all services at once: a service that ignores its stop signal delays only its own reading. */
 async function stateOf(
   sandbox: Sandbox,
   { environment }: Task,

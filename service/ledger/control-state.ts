@@ -43,7 +43,7 @@ export const ControlState = z.strictObject({
 });
 export type ControlState = z.infer<typeof ControlState>;
 
-/** What is to be so after one more order. */
+/** Returns the state after one more order. */
 export type ControlChange = (state: ControlState, order: number) => Omit<ControlState, "order">;
 
 export function nextControl(before: ControlState, change: ControlChange): ControlState {

@@ -46,7 +46,7 @@ export function moreOf(
   return { ...allocations.decide(allocation, { task_id, rewards, samples, task, set }, spare), histories };
 }
 
-/** What cannot be read counts as nothing: a finished rollout must not wait for it. */
+/** A history that cannot be read counts as an empty one: a finished rollout must not wait for it. */
 function toHistory(kept: string | null): History {
   return History.safeParse(tryJson(kept ?? "null")).data ?? emptyHistory;
 }

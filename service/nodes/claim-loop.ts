@@ -24,22 +24,22 @@ import { LeaseGuard } from "./lease-guard.ts";
 
 export type NodeEnd = LineEnd & { result: AttemptResult };
 
-/** `drain`: what holds no sandbox yet does not begin, and throws its reason. */
+/** `drain`: an attempt that holds no sandbox yet does not begin, and throws the reason of `drain`. */
 export type Stops = { signal: AbortSignal; drain: AbortSignal };
 
 export type NodeWork = {
-  /** Its name in the ledger; one that joins again under it takes the place of the one that died. */
+  /** Its name in the ledger. A node that joins under the name of a dead node takes its place. */
   name: string;
   ledger: Ledger;
   /** Its gates follow the ledger's fences. */
   setup: Omit<LineSetup, "rules" | "proxy"> & { proxy: Pick<Controlled, "pool" | "fences"> };
   /** Claims that it has at once, by what they may be from. */
   atOnce: Record<ClaimedSets, number>;
-  /** Makes an attempt. What fails is an end too. */
+  /** Makes an attempt. Returns a failed attempt as an end too. */
   attempt: (claim: Claim, stops: Stops, slot: ClaimedSets) => Promise<NodeEnd>;
 };
 
-/** A ledger that cannot be written (a full disk) is asked again so often. */
+/** The pause before another try at a ledger that cannot be written, such as on a full disk. */
 const againMs = 2_000;
 
 export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
@@ -65,7 +65,7 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
   /** The ledger lets it claim nothing more. */
   #isDraining = false;
 
-  /** `signal`: what runs then goes back into the ledger, and does not count as broken. `drained`: nothing more begins. */
+  /** `signal` puts running attempts back into the ledger; they do not count as broken. `drained` lets nothing more begin. */
   constructor(node: NodeWork, signal: AbortSignal, drained: AbortSignal) {
     this.#node = node;
     this.#signal = signal;
@@ -211,7 +211,7 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     return this.#node.attempt(claim, stops, slot);
   }
 
-  /** Also for what it could not have here: another node may. */
+  /** Repeats also after an image that this node cannot get: another node may get it. */
   mayRepeat({ failures, spec }: Claim): boolean {
     return failures < spec.retries;
   }
@@ -249,7 +249,7 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     this.#node.setup.onProgress({ type: "note", text });
   }
 
-  /** A finished rollout's GPU time is worth the wait for a disk; a node that is stopped meanwhile leaves it to the next attempt. */
+  /** Tries until the ledger takes it: a finished rollout has cost GPU time. If the node is stopped meanwhile, another attempt is made. */
   async #written<T>(write: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
