@@ -27,6 +27,7 @@ export const errorCodes = {
   harness_timeout: "policy",
   sandbox_out_of_memory: "policy",
   sandbox_disk_full: "policy",
+  tool_service_killed: "policy",
   output_too_large: "policy",
   output_unreadable: "policy",
   engine_unreachable: "infrastructure",

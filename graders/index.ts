@@ -20,6 +20,7 @@ export { boxedIn, hashedIn } from "./rules/marked-answer.ts";
 export { longestMath } from "./rules/same-math.ts";
 export { isLastStep, stepsOfGrader, stepsVerdict, taskOfStep } from "./steps.ts";
 export { TestsSpec, testWork } from "./tests.ts";
+export { answersWell, askService, type ServiceGet } from "./work/ask-service.ts";
 export { reopenWork } from "./work/reopen-work.ts";
 export { readServicesAfter, readServicesBefore } from "./work/service-readings.ts";
 export { keepSetUp } from "./work/set-up-layer.ts";

@@ -22,7 +22,7 @@ import {
   whyTooLong,
 } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
-import { mostAnswerBytes, type ServiceGet } from "./work/ask-service.ts";
+import { answersWell, mostAnswerBytes, type ServiceGet, type ServiceReply } from "./work/ask-service.ts";
 import { type FileContent, mostBytes } from "./work/layer-contents.ts";
 import { LeftFiles } from "./work/left-files.ts";
 import { type ServiceFile, ServiceFiles } from "./work/service-files.ts";
@@ -112,7 +112,7 @@ type StateSpec = z.infer<typeof StateSpec>;
 export const state: Grader<StateSpec> = {
   name: "state",
   title: "What is left: files, JSON, SQLite, and nothing else changed",
-  version: "2",
+  version: "3",
   spec: StateSpec,
   // A value in JSON or of a query is a part of the file: nothing here knows what to write around it.
   loose: ({ checks }) => checks.flatMap((check) => (isText(check) ? looseTexts(check, check.file) : [])),
@@ -210,21 +210,28 @@ async function readingOf(
     return valueIn(content, log, { json, query }, (error) => ({ problem: error }), signal);
   }
   if (http !== undefined) return answeredValue(services.answer({ service, port: http.port, get: http.get }), http.json);
-  const at = (path: string) => services.after({ service, file: path });
-  return valueIn(at(file), at(`${file}-wal`), { json, query }, (error) => unreadable(service, file, error), signal);
+  const readAt = (when: "before" | "after", onError: OnQueryError) => {
+    const at = (path: string) => services[when]({ service, file: path });
+    return valueIn(at(file), at(`${file}-wal`), { json, query }, onError, signal);
+  };
+  return readAt("after", async (error) => {
+    // Too many rows are a fact.
+    if (error.startsWith("Error: more than ")) return { problem: error };
+    const wasReadable = await readAt("before", () => ({ problem: error }));
+    // The agent's calls can drop a table.
+    if (!("problem" in wasReadable) && wasReadable.value !== undefined) return { problem: error };
+    throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be read, and could not be before the agent: ${error}`);
+  });
 }
 
-/** A query that cannot be made is the task's fault or the machine's, for no agent writes a service's files. Too many rows are a fact. */
-function unreadable(service: string, file: string, error: string): StateReading {
-  if (error.startsWith("Error: more than ")) return { problem: error };
-  throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be read: ${error}`);
-}
+/** Decides about a query that cannot be made. */
+type OnQueryError = (error: string) => StateReading | Promise<StateReading>;
 
 async function valueIn(
   content: FileContent,
   log: FileContent,
   { json, query }: Pick<Check, "json" | "query">,
-  onError: (error: string) => StateReading,
+  onError: OnQueryError,
   signal: AbortSignal,
 ): Promise<StateReading> {
   if (content === "too large") return { problem: `the files that are looked at have more than ${mostBytes} bytes` };
@@ -244,10 +251,12 @@ function jsonAt(text: string, json: string): StateReading {
   }
 }
 
-/** What is not found is not there. Another failure of the service says nothing about the work. An agent can make an answer too large. */
-function answeredValue({ status, body }: { status: number; body: string | null }, json: string | undefined): StateReading {
+/** What is not found is not there. Another failure says nothing about the work, but where the agent brought it about. An agent can make an answer too large. */
+function answeredValue(reply: ServiceReply, json: string | undefined): StateReading {
+  if ("problem" in reply) return { problem: reply.problem };
+  const { status, body } = reply;
   if (status === 404) return { value: undefined };
-  if (status < 200 || status > 299)
+  if (!answersWell(reply))
     throw new AlidadeError("grader_error", `a service answered with the status ${status}: ${body?.slice(0, 200) ?? "a large answer"}`);
   if (body === null) return { problem: `the answer has more than ${mostAnswerBytes} bytes` };
   return json === undefined ? { value: body } : jsonAt(body, json);
@@ -269,7 +278,11 @@ async function whyChanged(
   if (before === null) throw new AlidadeError("grader_error", `${file} of the service ${service} was not there before the agent began`);
   if (after === null) return "it is not there any more, or too large";
   const found = await changedRows(before, after, except, signal);
-  if ("error" in found) throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be compared: ${found.error}`);
+  if ("error" in found) {
+    // What could be read before the agent, and cannot now, is what its calls left.
+    if (!("error" in (await changedRows(before, before, except, signal)))) return `it cannot be compared any more: ${found.error}`;
+    throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be compared: ${found.error}`);
+  }
   differing.push(...found.rows);
   return found.count === 0 ? null : `${found.count} rows differ: ${found.rows.join("; ")}`;
 }

@@ -5,7 +5,7 @@ import type { WorkLayer } from "../base/files/layer.ts";
 import { Deadline } from "../base/host/deadline.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
 import type { NewSession } from "../base/schema/session-spec.ts";
-import { deliveredFiles, keepSetUp, readServicesBefore } from "../graders/index.ts";
+import { deliveredFiles, deliveredSandbox, keepSetUp, readServicesBefore } from "../graders/index.ts";
 import type { Harness, HarnessLaunch } from "../harnesses/index.ts";
 import { containerPlatform, ensureOwnPack, ensurePack, hostPlatform, type Pack } from "../harnesses/index.ts";
 import { openTools, type Session, type ToolRelay } from "../proxy/index.ts";
@@ -24,6 +24,8 @@ export type PreparedRollout = AsyncDisposable & {
   network: OpenNetwork;
   /** The task's servers of tools; null where it has none. */
   tools: ToolRelay | null;
+  /** Makes another sandbox of the task, with new services and without an agent. */
+  another(signal: AbortSignal): Promise<Sandbox>;
   /** Opens it again after it was closed. */
   reopenNetwork(): Promise<void>;
   launch: HarnessLaunch;
@@ -169,6 +171,7 @@ async function prepareWithin(
     door,
     network,
     tools,
+    another: (within) => deliveredSandbox(task, setup.backend, { run_id: setup.run_id, owner: setup.owner, rules }, within),
     async reopenNetwork() {
       prepared.network = release.use(await openIts());
     },

@@ -5,6 +5,7 @@ import type { ErrorRecord } from "../base/schema/session-log.ts";
 import { pausableClock, toErrorRecord } from "../proxy/index.ts";
 import type { ExecResult } from "../sandboxes/index.ts";
 import { envInside } from "../sandboxes/index.ts";
+import { findDoing } from "./find-doing.ts";
 import { type FailedTurn, failedTurn } from "./last-call.ts";
 import type { PreparedRollout } from "./prepare.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
@@ -85,8 +86,9 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const { lastFailure } = prepared.session;
   // What the agent left running must not keep the engine from answering us.
   prepared.session.stopCalls("the harness has ended");
+  const noTools = await whyNoTools(setup, plan, prepared, signal);
   const failed = await failedTurn(setup.proxy.pool, lastFailure, signal);
-  const meaning = meaningOf(plan, prepared, result, failed);
+  const meaning = meaningOf(plan, prepared, result, { failed, noTools });
   const cut_by_clock = meaning.stop_reason === "harness_timeout" || prepared.session.state.endedBy === "max_wall_seconds";
   const slow_engine = cut_by_clock && engine_share > mostlyEngine && (await isSlow(setup, prepared, signal));
   return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, slow_engine, ...meaning };
@@ -95,6 +97,20 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
 function within(seconds: number, onOver: () => void): Disposable {
   const timer = setTimeout(onOver, seconds * 1000);
   return { [Symbol.dispose]: () => clearTimeout(timer) };
+}
+
+/** Why the rollout has no tools any more: the machine's failure, or the agent's doing. null: it has them. */
+async function whyNoTools(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  prepared: PreparedRollout,
+  signal: AbortSignal,
+): Promise<AlidadeError | null> {
+  const { failure = null, down = null } = prepared.tools ?? {};
+  if (failure === null || down === null) return failure;
+  const [isAgents] = await findDoing(setup, plan, prepared, signal)([{ server: down.name, service: down.service }]);
+  if (!isAgents) return failure;
+  return new AlidadeError("tool_service_killed", `${failure.message}; what the agent did is why, for a new one answers`);
 }
 
 /** How a replay ended that nothing follows; null where it is to be sampled on, and has arrived. */
@@ -124,7 +140,7 @@ function meaningOf(
   plan: RolloutPlan,
   prepared: PreparedRollout,
   result: ExecResult,
-  failed: FailedTurn | null,
+  { failed, noTools }: { failed: FailedTurn | null; noTools: AlidadeError | null },
 ): Pick<HarnessRun, "stop_reason" | "infrastructure" | "failure"> {
   const stopped = (code: ErrorCode, message: string): Pick<HarnessRun, "stop_reason" | "infrastructure" | "failure"> => {
     const record = toErrorRecord(new AlidadeError(code, message));
@@ -136,8 +152,7 @@ function meaningOf(
   const { harness } = plan;
   const end = harness.end(result);
   const { lastError, stopReason } = session.state;
-  const noTools = prepared.tools?.failure;
-  if (noTools) return { stop_reason: noTools.code, infrastructure: toErrorRecord(noTools), failure: null };
+  if (noTools) return stopped(noTools.code, noTools.message);
   const replayed = replayEnd(prepared, result);
   if (replayed === "arrived") return { stop_reason: "replayed", infrastructure: null, failure: null };
   if (replayed !== null) return stopped("replay_diverged", replayed.message);

@@ -18,6 +18,7 @@ import { isFull } from "../proxy/store/index.ts";
 import { reconstruction } from "../reconstruct/index.ts";
 import type { ExpectedSandbox } from "../sandboxes/index.ts";
 import { engineAddresses, type NetworkRules, plainRules } from "../sandboxes/network/index.ts";
+import { findDoing } from "./find-doing.ts";
 import { samplersOf } from "./open-sampler.ts";
 import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";
 import { around, newAttempt, type RunningAttempt, recordOf, worthOf } from "./records/attempt-record.ts";
@@ -237,7 +238,7 @@ async function leftBehind(attempting: Attempting, prepared: PreparedRollout): Pr
 async function readServices({ setup, plan, attempt, signal }: Attempting, prepared: PreparedRollout, end: boolean): Promise<void> {
   const { sandbox, servicesBefore } = prepared;
   if (servicesBefore === null || attempt.services !== null) return;
-  const options = { end, signal, graders: setup.graders };
+  const options = { end, signal, graders: setup.graders, findDoing: findDoing(setup, plan, prepared, signal) };
   attempt.services = await readServicesAfter(sandbox, plan.task, servicesBefore, setup.folder.blobs, options);
 }
 

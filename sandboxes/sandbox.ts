@@ -187,6 +187,12 @@ export interface Sandbox extends AsyncDisposable {
    * where `capabilities.services` is true.
    */
   readState?(service: string, options: StateOptions): Promise<TreeFile[]>;
+  /**
+   * Tells whether the agent's own connections may be why a service does not answer any more. True if the service still runs,
+   * or ended by itself within seconds of what the agent sent. False if it was killed from outside, or if the agent has sent
+   * nothing to an exposed port. Present where `capabilities.services` is true.
+   */
+  mayHaveEnded?(service: string): Promise<boolean>;
   /** Ends every process inside and keeps the files, so that nothing of the agent runs while its work is read. */
   freeze(next?: AfterFreeze): Promise<void>;
   /**

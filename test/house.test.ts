@@ -197,6 +197,7 @@ const bareStreams: [what: RegExp, instead: string, allowed: string[]][] = [
     [
       "base/host/bounded-output.ts",
       "sandboxes/door/forwarder.ts",
+      "sandboxes/door/join-connections.ts",
       "sandboxes/docker/hosts/ssh-connection.ts",
       "sandboxes/network/forward-proxy.ts",
       "tasks/made/run-git.ts",

@@ -9,8 +9,16 @@ import type { Sandbox } from "../../sandboxes/index.ts";
 /** What is asked of a service that runs, once the agent has ended. */
 export type ServiceGet = { service: string; port: number; get: string };
 
-/** `body`: null if it has more than `mostAnswerBytes`. `problem`: in words why there is no answer. */
-export type ServiceReply = { status: number; body: string | null } | { problem: string };
+/**
+ * `body`: null if it has more than `mostAnswerBytes`. `problem`: in words why there is no answer. `by_agent`: what the agent
+ * did is why.
+ */
+export type ServiceReply = { status: number; body: string | null } | { problem: string; by_agent?: boolean };
+
+/** Tells whether a reply says something about the service's state. 404: nothing is there. */
+export function answersWell(reply: ServiceReply): boolean {
+  return "status" in reply && (reply.status === 404 || (reply.status >= 200 && reply.status <= 299));
+}
 
 /** What a person compares with a value is short. */
 export const mostAnswerBytes = 1024 * 1024;

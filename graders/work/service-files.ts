@@ -12,7 +12,10 @@ import { contentsOf, type FileContent } from "./layer-contents.ts";
 /** A file of a service, by its absolute path there. */
 export type ServiceFile = { service: string; file: string };
 
-const Answer = z.union([z.strictObject({ status: z.number(), body: z.string().nullable() }), z.strictObject({ problem: z.string() })]);
+const Answer = z.union([
+  z.strictObject({ status: z.number(), body: z.string().nullable() }),
+  z.strictObject({ problem: z.string(), by_agent: z.boolean().optional() }),
+]);
 
 export class ServiceFiles {
   readonly #readings: ServiceReadings;
@@ -51,13 +54,14 @@ export class ServiceFiles {
     return this.#after.get(statePath(service, file)) ?? null;
   }
 
-  /** Throws `grader_error` where the service did not answer, for that is no fact about the work. */
-  answer(question: ServiceGet): Exclude<ServiceReply, { problem: string }> {
+  /** Throws `grader_error` where the service did not answer and that is not the agent's doing: it is no fact about the work then. */
+  answer(question: ServiceGet): ServiceReply {
     const kept = this.#after.get(answerPath(question));
     const answer = Buffer.isBuffer(kept)
       ? Answer.parse(readJson(kept.toString("utf8")))
-      : { problem: "it was not asked when the agent had ended" };
+      : { problem: "it was not asked when the agent had ended", by_agent: false };
     if (!("problem" in answer)) return answer;
+    if (answer.by_agent) return { problem: answer.problem, by_agent: true };
     throw new AlidadeError("grader_error", `The service ${question.service} gave no answer: ${answer.problem}`);
   }
 

@@ -10,7 +10,7 @@ import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 import type { Grader, ServiceReadings } from "../grader.ts";
 import { withParts } from "../registry.ts";
-import { answerPath, askService, type ServiceGet, type ServiceReply, statePath } from "./ask-service.ts";
+import { answerPath, answersWell, askService, type ServiceGet, type ServiceReply, statePath } from "./ask-service.ts";
 import { whereThereIsSpace } from "./work.ts";
 
 /** Keeps a reading in `<folder>/<hash>.tar.gz`. The services are paused meanwhile. Returns null if the task reads none of them. */
@@ -26,6 +26,9 @@ export async function readServicesBefore(
 
 type ServiceReadOptions = { signal: AbortSignal; graders?: readonly Grader[] | undefined };
 
+/** Tells for each question without an answer whether what the agent did is why. */
+export type FindDoing = (questions: ServiceGet[]) => Promise<boolean[]>;
+
 /**
  * Reads the services once the agent has ended: asks its questions first, then reads their state. `end`: ends them before that,
  * so that they write to disk what they hold in memory. Without `end` they are only paused.
@@ -35,12 +38,26 @@ export async function readServicesAfter(
   task: Task,
   before: WorkLayer,
   folder: string,
-  { end, ...asked }: ServiceReadOptions & { end: boolean },
+  { end, findDoing, ...asked }: ServiceReadOptions & { end: boolean; findDoing: FindDoing },
 ): Promise<ServiceReadings> {
   const answers = new Map<string, ServiceReply>();
-  for (const question of questionsOf(task, asked.graders))
-    answers.set(answerPath(question), await askService(sandbox, question, asked.signal));
+  const questions = questionsOf(task, asked.graders);
+  for (const question of questions) answers.set(answerPath(question), await askService(sandbox, question, asked.signal));
+  await noteDoing(questions, answers, findDoing);
   return { before, after: await keepReadings(await stateOf(sandbox, task, { end, ...asked }), answers, folder) };
+}
+
+async function noteDoing(questions: readonly ServiceGet[], answers: Map<string, ServiceReply>, findDoing: FindDoing): Promise<void> {
+  const failed = questions.flatMap((question) => {
+    const reply = answers.get(answerPath(question));
+    return reply === undefined || answersWell(reply) ? [] : [{ question, reply }];
+  });
+  const doings = await findDoing(failed.map(({ question }) => question));
+  for (const [index, { question, reply }] of failed.entries()) {
+    if (doings[index] !== true) continue;
+    const problem = "problem" in reply ? reply.problem : `GET ${question.get} had the status ${reply.status}`;
+    answers.set(answerPath(question), { problem, by_agent: true });
+  }
 }
 
 function questionsOf({ grader }: Task, graders?: readonly Grader[]): ServiceGet[] {

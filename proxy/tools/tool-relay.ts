@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { AlidadeError, asAlidadeError, messageOf } from "../../base/errors.ts";
 import { canonicalArguments } from "../../base/schema/arguments.ts";
-import { ownPlace } from "../../base/schema/environment/tool-servers.ts";
+import { ownPlace, type ToolServer } from "../../base/schema/environment/tool-servers.ts";
 import { newId } from "../../base/schema/ids.ts";
 import { tryJson } from "../../base/schema/read-json.ts";
 import type { ToolFailure } from "../../base/schema/session-log.ts";
@@ -42,6 +42,7 @@ export class ToolRelay implements AsyncDisposable {
   readonly #running = new Set<Promise<unknown>>();
   #ending = new AbortController();
   #runs = 0;
+  #down: ToolServer | null = null;
 
   private constructor(session: Session, services: readonly ToolService[]) {
     this.#session = session;
@@ -67,7 +68,7 @@ export class ToolRelay implements AsyncDisposable {
     return this.#services.map(({ server }) => server.name);
   }
 
-  /** Fires when a failed service does not answer our ping either, or when the log cannot be written. The rollout then measures nothing. */
+  /** Fires when a failed service does not answer our ping either, or when the log cannot be written. The agent then has no tools. */
   get failed(): AbortSignal {
     return this.#failed.signal;
   }
@@ -75,6 +76,17 @@ export class ToolRelay implements AsyncDisposable {
   /** Why `failed` fired; null if it did not. */
   get failure(): AlidadeError | null {
     return this.#failed.signal.aborted ? asAlidadeError(this.#failed.signal.reason, "tool_service_failed") : null;
+  }
+
+  /** The server whose service is down; null if none is. */
+  get down(): ToolServer | null {
+    return this.#down;
+  }
+
+  /** Tells whether the service of a server answers a ping now. */
+  isAlive(serverName: string, signal: AbortSignal): Promise<boolean> {
+    const service = this.#services.find(({ server }) => server.name === serverName);
+    return service?.isAlive(signal) ?? Promise.resolve(false);
   }
 
   /** Returns the answer to a message of the harness; null if it needs none. */
@@ -167,13 +179,14 @@ export class ToolRelay implements AsyncDisposable {
   }
 
   /**
-   * Pings a service after a fault. Without an answer it is down, whatever the agent sent. A server in the sandbox is not
-   * checked: the agent itself can end it.
+   * Pings a service after a fault. Without an answer it is down, and the rollout ends. Whose doing that is, the rollout finds
+   * out. A server in the sandbox is not checked: the agent itself can end it.
    */
   async #lookAt(service: ToolService, fault: ToolFault, signal: AbortSignal): Promise<void> {
     if (service.server.service === ownPlace) return;
     const isAlive = await service.isAlive(signal).catch(() => true);
-    if (isAlive) return;
+    if (isAlive || this.#failed.signal.aborted) return;
+    this.#down = service.server;
     const message = `the service ${service.server.service} of the tool server ${service.server.name} is down: ${fault.message}, and it did not answer a ping after that`;
     this.#failed.abort(new AlidadeError("tool_service_failed", message, { cause: fault }));
   }

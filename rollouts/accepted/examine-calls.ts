@@ -19,10 +19,8 @@ import {
   readServicesBefore,
   takeWork,
 } from "../../graders/index.ts";
-import { HarnessProxy, openTools } from "../../proxy/index.ts";
-import { MemoryStore } from "../../proxy/store/index.ts";
-import { reconstruct } from "../../reconstruct/index.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
+import { areAgentsDoing, playCall, playCalls, type UnansweredService } from "../services/index.ts";
 
 type Play = { name: string; calls: readonly ToolCallOrder[] };
 
@@ -70,9 +68,13 @@ async function gradedPlay(task: Task, backend: SandboxBackend, play: Play, optio
   const setUp = await keepSetUp(sandbox, task, delivered, kept.folder, signal);
   const asked = { signal, graders };
   const before = await readServicesBefore(sandbox, task, kept.folder, asked);
-  const trajectory = await playedTrajectory(task, sandbox, play, signal);
+  const { trajectory, down, failure } = await played(task, sandbox, play, signal);
   await sandbox.freeze("reads");
-  const services = before && (await readServicesAfter(sandbox, task, before, kept.folder, { end: true, ...asked }));
+  const create = (within: AbortSignal) => deliveredSandbox(task, backend, options, within);
+  const trial = { task, runs: trajectory.tool_runs ?? [], sandbox, create };
+  const findDoing = (questions: readonly UnansweredService[]) => areAgentsDoing(questions, trial, signal);
+  if (failure && !(down && (await findDoing([{ server: down.name, service: down.service }]))[0])) throw failure;
+  const services = before && (await readServicesAfter(sandbox, task, before, kept.folder, { end: true, findDoing, ...asked }));
   const work: WorkLayer = await takeWork(sandbox, task, delivered, kept.folder, signal, setUp);
   const context = { task, signal, isolation: backend.capabilities.isolation, ...(graders && { graders }) };
   const verdict = await grade({
@@ -85,19 +87,17 @@ async function gradedPlay(task: Task, backend: SandboxBackend, play: Play, optio
   return { verdict, digest: sandbox.facts.image_digest };
 }
 
-/** The record of these calls, as if a model had asked for each. */
-async function playedTrajectory(task: Task, sandbox: Sandbox, { name, calls }: Play, signal: AbortSignal): Promise<Trajectory> {
-  await using proxy = await HarnessProxy.start({ store: new MemoryStore(), version: "check" });
-  const { session } = await proxy.openSession({ purpose: "eval", sandboxed: true });
-  await using relay = await openTools(session, task.environment.tools ?? [], sandbox, signal);
-  for (const [index, call] of calls.entries()) {
+/** The record of these calls, as if a model had asked for each. `down`, `failure`: of the relay, after which no call was made. */
+async function played(task: Task, sandbox: Sandbox, { name, calls }: Play, signal: AbortSignal) {
+  await using play = await playCalls(task.environment.tools ?? [], sandbox, signal);
+  const { relay } = play;
+  for (const call of calls) {
     if (!relay.servers.includes(call.server)) throw unknownServer(task, name, call, relay.servers);
-    const params = { name: call.tool, arguments: call.arguments };
-    await relay.answer(call.server, JSON.stringify({ jsonrpc: "2.0", id: index + 1, method: "tools/call", params }));
-    if (relay.failure) throw relay.failure;
+    if (relay.failure === null) await playCall(relay, { ...call, arguments: JSON.stringify(call.arguments) });
   }
-  const { tool_runs = [], ...told } = reconstruct(await proxy.sessions.store.read(session.id));
-  return { ...told, tool_runs: tool_runs.map((run) => ({ ...run, unasked: false })) };
+  const { tool_runs = [], ...told } = await play.trajectory();
+  const trajectory: Trajectory = { ...told, tool_runs: tool_runs.map((run) => ({ ...run, unasked: false })) };
+  return { trajectory, down: relay.down, failure: relay.failure };
 }
 
 function unknownServer({ task_id }: Task, play: string, { server }: ToolCallOrder, servers: string[]): AlidadeError {

@@ -44,6 +44,8 @@ const freezeRoundMs = 2_000;
 const freezeRounds = 15;
 /** Commands of ours in a row that did not end: root inside has broken what they need, and a loaded machine ends one of two. */
 const mostUnanswered = 2;
+/** A service that ends because of what it was sent ends within seconds, also on a loaded machine. */
+const soonMs = 10_000;
 /** A crowd of processes that start others may need a second try; all of them can be ended instead. */
 const pauseTries = 3;
 
@@ -87,6 +89,8 @@ export class DockerSandbox implements Sandbox {
   readonly #layer: LayerQuery["from"];
   readonly #onEnd: () => void;
   readonly #doors = new Set<Door>();
+  /** When the agent last sent something to a service apart that took its connection. */
+  #reached: number | null = null;
   #commands = 0;
   /** Commands that have not ended, those included that the engine is only about to start. */
   readonly #running = new Set<Promise<unknown>>();
@@ -255,11 +259,27 @@ export class DockerSandbox implements Sandbox {
     const ended = this.#ended.signal;
     const letIn = (socket: DoorConnection) => {
       this.#connect("agent", service, port, ended).then(
-        (inside) => joinConnections(socket, inside),
+        (inside) => {
+          const note = () => {
+            this.#reached = performance.now();
+          };
+          note();
+          joinConnections(socket, inside, note);
+        },
         () => socket.resetAndDestroy(),
       );
     };
     await this.openDoor(letIn, port);
+  }
+
+  async mayHaveEnded(service: string): Promise<boolean> {
+    if (!this.#services) throw noService(service);
+    const end = await this.#services.endOf(service);
+    if (end?.fromOutside) return false;
+    // The agent reaches all that is in its own network, and nothing notes what it sends there.
+    if (!this.#services.isApart(service)) return true;
+    if (this.#reached === null) return false;
+    return end === null || performance.now() - this.#reached - end.msAgo < soonMs;
   }
 
   async #connect(whose: "host" | "agent", service: string, port: number, signal: AbortSignal): Promise<DoorConnection> {

@@ -137,6 +137,27 @@ test("no check of an answer that is too large holds", async () => {
   }
 });
 
+const none = [file("desk/srv/data/app.db", "no database, but long enough to be looked at as one")];
+const inApp = { service: "desk", file: "/srv/data/app.db" };
+
+for (const [title, spec, more] of [
+  ["a database that is none any more", unchanged(), { after: none }],
+  [
+    "a table that calls of the agent have dropped",
+    { checks: [{ ...inApp, query: "SELECT status FROM tickets", equals: [["open"]] }] },
+    { sql: "DROP TABLE tickets" },
+  ],
+  [
+    "a service that does not answer because of the agent",
+    { checks: [{ service: "desk", http: { port: 8080, get: "/tickets/1" }, exists: false }] },
+    { answer: { problem: "refused", by_agent: true } },
+  ],
+] as const)
+  test(`${title} is a check that does not hold`, async () => {
+    const { reward, status, error } = await verdictOn(spec, "sql" in more ? { after: database(first, more.sql) } : more);
+    assert.deepEqual([reward, status], [0, "graded"], error?.message);
+  });
+
 for (const [title, spec, more] of [
   [
     "a service that did not answer",
@@ -148,11 +169,8 @@ for (const [title, spec, more] of [
     { checks: [{ service: "desk", http: { port: 8080, get: "/tickets/1" }, equals: "x" }] },
     { answer: { status: 500, body: "" } },
   ],
-  [
-    "a database that is none",
-    unchanged(),
-    { after: [file("desk/srv/data/app.db", "no database, but long enough to be looked at as one")] },
-  ],
+  ["a database that was none before", unchanged(), { before: none, after: none }],
+  ["a query that never could be made", { checks: [{ ...inApp, query: "SELECT x FROM other", equals: [[1]] }] }, {}],
   ["a database that was not there before", unchanged(), { before: [] }],
   ["an exception for a table that is not there", unchanged({ table: "other" }), {}],
   ["a file outside of its state", { checks: [{ service: "desk", file: "/etc/passwd", exists: true }] }, {}],

@@ -21,19 +21,26 @@ const environment = Environment.parse({
 /** Calls the tool from a command, as any program of the agent may. */
 const call = `node -e 'fetch(process.env.ALIDADE_MCP_FRONT_SHOP_URL, { method: "POST", body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "write" } }) }).then((r) => r.text()).then(console.log)'; echo yes > done.txt`;
 
-async function outcomeWith(t: TestContext, dies: (message: RawMessage) => boolean): Promise<RolloutOutcome> {
+/** Whether a service breaks off for a message. */
+type Dies = (message: RawMessage) => boolean;
+
+/** `make`: gives each set of services its own, by its number; 0 is the agent's. */
+async function outcomeWith(t: TestContext, make: (set: number) => Dies): Promise<RolloutOutcome> {
   const place = await mkdtemp(join(tmpdir(), "alidade-tools-"));
   t.after(() => rm(place, { recursive: true }));
   await writeTask(place, "small");
-  const service = rawService((message, outgoing) => {
-    if (dies(message)) outgoing.destroy();
-    else if (message.method === "tools/call")
-      return `{"jsonrpc":"2.0","id":${message.id},"result":{"content":[{"type":"text","text":"written"}]}}`;
-    return usualAnswer(message, '[{"name":"write"}]');
-  });
+  let sets = 0;
+  const service = (dies: Dies) =>
+    rawService((message, outgoing) => {
+      if (dies(message)) outgoing.destroy();
+      else if (message.method === "tools/call")
+        return `{"jsonrpc":"2.0","id":${message.id},"result":{"content":[{"type":"text","text":"written"}]}}`;
+      return usualAnswer(message, '[{"name":"write"}]');
+    });
   const { backend } = await pickBackend("process", t.signal);
-  const create: typeof backend.create = async ({ services: _, ...spec }, signal) =>
-    Object.assign(await backend.create(spec, signal), placeOf({ shop: service }));
+  // A grader's sandbox has no services apart, and is not counted.
+  const create: typeof backend.create = async ({ services, ...spec }, signal) =>
+    Object.assign(await backend.create(spec, signal), services && placeOf({ shop: service(make(sets++)) }));
   const outcomes: RolloutOutcome[] = [];
   const run = await runner(t, place, {
     path: join(place, "run"),
@@ -55,7 +62,7 @@ async function outcomeWith(t: TestContext, dies: (message: RawMessage) => boolea
 }
 
 test("a command finds its server of tools in a variable, and what it ran is in the trajectory", async (t) => {
-  const { record, trajectory } = await outcomeWith(t, () => false);
+  const { record, trajectory } = await outcomeWith(t, () => () => false);
   assert.deepEqual([record.verdict?.reward, record.error], [1, null]);
   assert.deepEqual(
     trajectory?.tool_runs?.map(({ server, tool, outcome, unasked }) => [server, tool, outcome, unasked]),
@@ -63,16 +70,45 @@ test("a command finds its server of tools in a variable, and what it ran is in t
   );
 });
 
-test("a service that fails a call and lives costs nothing, and one that is down makes the rollout measure nothing", async (t) => {
-  const hiccup = await outcomeWith(t, ({ method }) => method === "tools/call");
+const isCall: Dies = ({ method }) => method === "tools/call";
+const isAsked: Dies = ({ method }) => method === "tools/call" || method === "ping";
+
+/** Dies of a call, and answers nothing any more. */
+function fragile(): Dies {
+  let isDead = false;
+  return (message) => {
+    isDead ||= isCall(message);
+    return isDead;
+  };
+}
+
+test("a service that fails a call and lives costs nothing, and one that is down without the agent's doing measures nothing", async (t) => {
+  const hiccup = await outcomeWith(t, () => isCall);
   assert.deepEqual([hiccup.record.verdict?.reward, hiccup.record.error], [1, null]);
-  const down = await outcomeWith(t, ({ method }) => method === "tools/call" || method === "ping");
-  assert.deepEqual([down.record.error?.code, down.record.verdict], ["tool_service_failed", null]);
-  assert.deepEqual([down.trajectory?.in_loss, down.trajectory?.reward], [false, null]);
-  assert.deepEqual(
-    down.trajectory?.tool_runs?.map(({ outcome, failure }) => [outcome, failure]),
-    [["failed", "died"]],
-  );
+  for (const make of [() => isAsked, (set: number) => (set === 0 ? isAsked : () => false)]) {
+    const down = await outcomeWith(t, make);
+    assert.deepEqual([down.record.error?.code, down.record.verdict], ["tool_service_failed", null]);
+    assert.deepEqual([down.trajectory?.in_loss, down.trajectory?.reward], [false, null]);
+    assert.deepEqual(
+      down.trajectory?.tool_runs?.map(({ outcome, failure }) => [outcome, failure]),
+      [["failed", "died"]],
+    );
+  }
+});
+
+test("a service that dies of the agent's calls, and does so again, ends the rollout with a result", async (t) => {
+  const { record, trajectory } = await outcomeWith(t, fragile);
+  assert.deepEqual([record.error?.code, record.verdict?.reward], ["tool_service_killed", 0], JSON.stringify(record.error));
+  assert.deepEqual([trajectory?.in_loss, trajectory?.reward, trajectory?.mask_reason], [true, 0, null]);
+});
+
+test("services that stop answering without the agent's calls too are no result", async (t) => {
+  const { record } = await outcomeWith(t, () => {
+    let pings = 0;
+    const dies = fragile();
+    return (message) => dies(message) || (message.method === "ping" && ++pings > 1);
+  });
+  assert.deepEqual([record.error?.code, record.verdict], ["tool_service_failed", null]);
 });
 
 test("a task with servers of tools is refused by name for a harness that takes none", () => {

@@ -51,17 +51,24 @@ export type ServiceContainer = {
   watchdog: Watchdog | null;
 };
 
+/** How a service ended. `fromOutside`: it was killed, and not for its own memory. `msAgo`: by the engine's clock. */
+export type ServiceEnd = { fromOutside: boolean; msAgo: number };
+
 /** All services of a sandbox. Disposing them removes their containers. */
 export type RunningServices = AsyncDisposable & {
   facts: ServiceFacts[];
   /** Returns the container whose network namespace a service uses; null: no such service. */
   networkOf(name: string): string | null;
+  /** Tells whether a service is in a network namespace apart from the agent's. */
+  isApart(name: string): boolean;
   /** Tells whether they equal new ones: each that should live does, and its image's name still means the same image. Never rejects. */
   areAsNew(): Promise<boolean>;
   pause(): Promise<void>;
   resume(): Promise<void>;
   /** As `Sandbox.readState`. */
   readState(name: string, options: StateOptions): Promise<TreeFile[]>;
+  /** Returns how a service ended; null if it still runs. */
+  endOf(name: string): Promise<ServiceEnd | null>;
   /** Runs a command in the service `name`. */
   start(name: string, argv: string[], signal: AbortSignal): Promise<Duplex>;
 };

@@ -18,7 +18,7 @@ import { imageAt } from "../images/image-at.ts";
 import { removeContainer } from "../remove.ts";
 import { commandStream } from "./command-stream.ts";
 import { readState } from "./read-state.ts";
-import { type RunningServices, type ServiceContainer, type ServicePlace, startService } from "./service-container.ts";
+import { type RunningServices, type ServiceContainer, type ServiceEnd, type ServicePlace, startService } from "./service-container.ts";
 
 type StartingService = { started: Promise<ServiceContainer>; ready: Promise<void> };
 
@@ -51,11 +51,14 @@ export async function startServices(place: ServicePlace, services: Services, sig
     const networkOf = (name: string) =>
       Object.hasOwn(services, name) ? place.networks[(services[name] as Service).network].container : null;
     const facts = running.map((one) => one.facts);
+    const isApart = (name: string) => Object.hasOwn(services, name) && (services[name] as Service).network === "apart";
     const start: RunningServices["start"] = (one, argv, within) => startIn(place, running, one, argv, within);
     const read: RunningServices["readState"] = (one, options) => readStateIn(place, running, services, one, options);
     return {
       facts,
       networkOf,
+      isApart,
+      endOf: (one) => endIn(place, running, one),
       start,
       readState: read,
       ...together(place.docker, running),
@@ -75,6 +78,19 @@ export async function startServices(place: ServicePlace, services: Services, sig
 async function removeAll(containers: Docker.Container[]): Promise<void> {
   const removals = await Promise.allSettled(containers.map((one) => removeContainer(one)));
   for (const one of removals) if (one.status === "rejected") throw one.reason;
+}
+
+/** What a shell and an engine say of a process that SIGKILL ended. */
+const killedCode = 137;
+
+async function endIn({ docker }: ServicePlace, running: ServiceContainer[], name: string): Promise<ServiceEnd | null> {
+  const one = running.find(({ facts }) => facts.name === name);
+  if (!one) throw noService(name);
+  const { State } = await one.container.inspect();
+  if (State.Running) return null;
+  const { SystemTime } = (await docker.info()) as { SystemTime?: string };
+  const now = SystemTime === undefined ? Date.now() : Date.parse(SystemTime);
+  return { fromOutside: State.ExitCode === killedCode && !State.OOMKilled, msAgo: now - Date.parse(State.FinishedAt) };
 }
 
 async function startIn({ docker }: ServicePlace, running: ServiceContainer[], name: string, argv: string[], signal: AbortSignal) {
