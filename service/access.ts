@@ -1,5 +1,5 @@
 /** Who may do what at the service's listener: tokens, each with its roles and the namespace whose sets it sees. */
-import { timingSafeEqual } from "node:crypto";
+import { createHmac, timingSafeEqual } from "node:crypto";
 import { AlidadeError } from "../base/errors.ts";
 import { hashKey } from "../base/schema/ids.ts";
 
@@ -15,23 +15,41 @@ export type AccessRole = (typeof roles)[number];
 export type AccessToken = { token: string; roles: readonly AccessRole[]; namespace: string | null };
 
 export class Access {
-  readonly #known: { hash: Buffer; token: AccessToken }[];
+  readonly #known: { hash: Buffer; pageHash: Buffer; token: AccessToken }[];
 
   constructor(tokens: readonly AccessToken[]) {
-    this.#known = tokens.map((token) => ({ hash: Buffer.from(hashKey(token.token)), token }));
+    this.#known = tokens.map((token) => ({
+      hash: Buffer.from(hashKey(token.token)),
+      pageHash: Buffer.from(hashKey(pageKeyOf(token.token))),
+      token,
+    }));
   }
 
   /** The token of the request. `text`: as `tokenOf` reads it. Throws `unauthorized`: 401 for an unknown token, 403 for one with none of the roles. */
   assert(text: string, wanted: readonly AccessRole[]): AccessToken {
+    return this.#fitting(text, "hash", wanted);
+  }
+
+  /** The token whose `pageKeyOf` it is. Throws as `assert`. */
+  assertPageKey(text: string, wanted: readonly AccessRole[]): AccessToken {
+    return this.#fitting(text, "pageHash", wanted);
+  }
+
+  #fitting(text: string, kind: "hash" | "pageHash", wanted: readonly AccessRole[]): AccessToken {
     const given = Buffer.from(hashKey(text));
     // A request without a token has the empty one, whatever a file of tokens holds.
-    const found = text === "" ? [] : this.#known.filter(({ hash }) => timingSafeEqual(hash, given)).map(({ token }) => token);
+    const found = text === "" ? [] : this.#known.filter((one) => timingSafeEqual(one[kind], given)).map(({ token }) => token);
     if (found.length === 0) throw new AlidadeError("unauthorized", "the service wants its token as `Authorization: Bearer …`");
     const fitting = found.find(({ roles }) => wanted.some((role) => roles.includes(role)));
     if (fitting === undefined)
       throw new AlidadeError("unauthorized", `this token has not the role ${wanted.join(" or ")}`, { status: 403 });
     return fitting;
   }
+}
+
+/** A key that is made of a token, opens pages alone, and does not say the token. */
+export function pageKeyOf(token: string): string {
+  return createHmac("sha256", token).update("alidade pages").digest("hex");
 }
 
 /**

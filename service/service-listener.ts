@@ -9,6 +9,7 @@ import { closeListener, type HttpServer, listenOn, RequestBytes, serverOf } from
 import { Access, type AccessRole, type AccessToken, tokenOf } from "./access.ts";
 import { ServiceBounds } from "./callers/bounds.ts";
 import { type Caller, callerOf } from "./callers/caller.ts";
+import { PageDoor } from "./page-door.ts";
 import { polarRoutes } from "./polar/polar-routes.ts";
 import { PolarTasks } from "./polar/polar-tasks.ts";
 import { serviceRoutes } from "./routes/index.ts";
@@ -36,7 +37,7 @@ export class ServiceListener implements AsyncDisposable {
     this.#tls = tls;
     this.#server = serverOf(
       { headersTimeout: 30_000, requestTimeout: requestMs },
-      getRequestListener(this.#app(version).fetch, { overrideGlobalObjects: false }),
+      getRequestListener(this.#app(parts, version).fetch, { overrideGlobalObjects: false }),
       tls,
     );
   }
@@ -51,13 +52,15 @@ export class ServiceListener implements AsyncDisposable {
     await closeListener(this.#server);
   }
 
-  #app(version: string): Hono<ControlEnv> {
+  #app({ pages }: ServiceParts, version: string): Hono<ControlEnv> {
     const app = new Hono<ControlEnv>();
     for (const route of this.routes) app.on(route.method.toUpperCase(), route.path, (context) => this.#handle(route, context));
     app.get("/openapi.json", (context) => {
       this.#assert(context, ["read"]);
       return context.json(openApi("Alidade rollout service", this.routes, version));
     });
+    const callerOf = (token: AccessToken) => this.#callers.get(token) as Caller;
+    if (pages !== null) new PageDoor(pages, this.#access, callerOf, this.#tls !== undefined, this.#stopped.signal).mount(app);
     app.notFound((context) =>
       answerError(context, new AlidadeError("not_found", `${context.req.method} ${context.req.path} is no route of the service`)),
     );

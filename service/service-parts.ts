@@ -7,6 +7,7 @@ import type { Fault } from "../proxy/control/index.ts";
 import type { EngineSlot } from "../proxy/pool/index.ts";
 import type { OwnBlobs } from "./blobs/index.ts";
 import type { Demands, Ledger } from "./ledger/index.ts";
+import type { ServicePages } from "./page-door.ts";
 import type { Callbacks } from "./polar/callbacks.ts";
 
 export type NamedTask = { task_id: string; hash: string };
@@ -34,4 +35,6 @@ export type ServiceParts = {
   setWebhooks: { mayBePrivate: boolean } | null;
   /** For the addresses that bridges of Polar's give; null: its routes are not served. */
   polar: Callbacks | null;
+  /** Pages for a browser, below `/view`; null: there are none. */
+  pages: ServicePages | null;
 };

@@ -61,6 +61,7 @@ async function serve(): Promise<string> {
     checkHarness: () => undefined,
     setWebhooks: null,
     polar: null,
+    pages: null,
   };
   const roles = ["submit", "read", "control", "node"] as const;
   const listener = scope.use(new ServiceListener(parts, [{ token, roles, namespace: null }], "bench"));

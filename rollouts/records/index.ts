@@ -8,6 +8,7 @@ export {
   type TrajectoryFigures,
   type VerdictFigures,
 } from "./index-file.ts";
+export { between, phaseSeconds } from "./phase-seconds.ts";
 export { openIndex, refreshIndex } from "./run-index.ts";
 export { attemptKey, eachAttempt, eachTrajectory, lastByTask, readRollouts } from "./run-records.ts";
 export { tellsOfSession } from "./update-index.ts";

@@ -21,12 +21,12 @@ import {
   type LooseSession,
   looseSessions,
   mostAgents,
-  type PhaseSeconds,
   type RecordFigures,
   type SeenFile,
   type TrajectoryFigures,
   type VerdictFigures,
 } from "./index-file.ts";
+import { between, phaseSeconds } from "./phase-seconds.ts";
 import { attemptKey } from "./run-records.ts";
 
 /**
@@ -171,7 +171,7 @@ function recordFiguresOf(record: RolloutRecord): RecordFigures {
     mask_reason,
     begun: times.queued ?? null,
     seconds: between(times.run, times.done),
-    phases: phasesOf(times),
+    phases: phaseSeconds(times),
     harness_version: record.harness_version,
     verdict: verdict && verdictFiguresOf(verdict),
     why_null: verdict?.reward == null && error !== null ? error.message.slice(0, mostWords).toWellFormed() : null,
@@ -201,19 +201,6 @@ function verdictFiguresOf({ status, evidence }: Verdict): VerdictFigures {
     failed_count: failed_count ?? null,
     failed: (failed ?? []).slice(0, mostFailed).map(({ name }) => name.slice(0, mostWords).toWellFormed()),
   };
-}
-
-function phasesOf({ queued, init, run, post, done }: RolloutRecord["times"]): PhaseSeconds {
-  return {
-    queue: between(queued, init ?? done),
-    init: between(init, run ?? done),
-    run: between(run, post ?? done),
-    grade: between(post, done),
-  };
-}
-
-function between(from: number | undefined, to: number | undefined): number | null {
-  return from === undefined || to === undefined ? null : (to - from) / 1000;
 }
 
 /** Those that are as they were are not read again. */

@@ -7,7 +7,7 @@ import { engineSpans } from "./engine-spans.ts";
 
 /** `mostSpans`: more spans of calls at engines are left out; as many as a result row holds where it is not given. */
 export function attemptFigures(trajectory: Trajectory, mostSpans?: number): AttemptFigures {
-  const { row_tokens, tree_tokens } = selectRows(trajectory).tokens;
+  const { row_tokens, tree_tokens, excluded } = selectRows(trajectory).tokens;
   const prompts = trajectory.calls.flatMap(({ usage, other_policy }) => {
     const { prompt_tokens = null, cached_tokens = null } = usage ?? {};
     return other_policy || prompt_tokens === null || cached_tokens === null ? [] : [{ prompt_tokens, cached_tokens }];
@@ -20,6 +20,8 @@ export function attemptFigures(trajectory: Trajectory, mostSpans?: number): Atte
     tree_tokens,
     prompt_tokens: prompts.reduce((sum, prompt) => sum + prompt.prompt_tokens, 0),
     cached_tokens: prompts.reduce((sum, prompt) => sum + prompt.cached_tokens, 0),
+    excluded,
+    causes: trajectory.fidelity.causes,
     engine_spans: engineSpans(trajectory.calls, mostSpans),
   };
 }

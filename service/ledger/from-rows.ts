@@ -68,7 +68,9 @@ export function toSuperseded({ set_id, rollout_id, noted, key }: DatabaseRow): S
 /** A row of an earlier version has no figures, or fewer. */
 export function toResult({ entry }: DatabaseRow): ResultRow {
   const { figures, ...row } = readJson(String(entry)) as ResultRow;
-  return { ...row, figures: figures ? { ...figures, engine_spans: figures.engine_spans ?? null } : null };
+  if (!figures) return { ...row, figures: null };
+  const { engine_spans = null, excluded = null, causes = null } = figures;
+  return { ...row, figures: { ...figures, engine_spans, excluded, causes } };
 }
 
 export function toWholeGroup(set: string, { key, number, size }: DatabaseRow, cursor: string, rows: ResultRow[]): WholeGroup {

@@ -232,6 +232,11 @@ export const AttemptFigures = z.strictObject({
   tree_tokens: count.describe("the same, each token of the tree once"),
   prompt_tokens: count.describe("of the policy's calls whose engine says how many of them were in its prefix cache"),
   cached_tokens: count.describe("those of them that were"),
+  excluded: z
+    .record(z.string(), count)
+    .nullable()
+    .describe("reason -> sampled tokens that a trainer without options does not train for it; null: an earlier version wrote the row"),
+  causes: z.record(z.string(), count).nullable().describe("why contexts part -> calls; null: an earlier version wrote the row"),
   engine_spans: EngineSpans.nullable().describe(
     `when each engine had calls of the policy, by its step; null: an earlier version wrote the row, or they are more than ${mostEngineSpans} spans`,
   ),

@@ -279,19 +279,21 @@ for (const { name, needs, searches, place } of drivers) {
       tree_tokens: 6,
       prompt_tokens: 5,
       cached_tokens: 0,
+      excluded: { undelivered: 4 },
+      causes: { edited: 1 },
       engine_spans: [{ engine: "a", step: 3, times: [1_000, 20] }],
     };
     const figures = { data_source: "s", is_cut: true, edges: { root: 1, exact: 2 }, ...counted };
     const { figures: _, ...older } = attemptResult();
     const [one, other, third] = await ledger.claim(lease, 3);
-    const { engine_spans: _spans, ...before } = figures;
+    const { engine_spans: _spans, excluded: _excluded, causes: _causes, ...before } = figures;
     await ledger.finish(third as Claim, attemptResult({ figures: before as typeof figures }));
     await ledger.finish(one as Claim, attemptResult({ figures }));
     await ledger.finish(other as Claim, older as ReturnType<typeof attemptResult>);
     const [{ rows } = { rows: [] }] = await ledger.wholeGroups(set, null, 9);
     assert.deepEqual(
       rows.map((row) => row.figures),
-      [figures, null, { ...figures, engine_spans: null }],
+      [figures, null, { ...figures, engine_spans: null, excluded: null, causes: null }],
     );
   });
 

@@ -90,6 +90,7 @@ async function trainerOf(t: TestContext, ledger: Ledger, blobs: FolderBlobs) {
     namedTasks: async () => [],
     checkHarness: () => undefined,
     polar: null,
+    pages: null,
     setWebhooks: null,
   };
   const listener = new ServiceListener(parts, [{ token: "t", roles: ["read"], namespace: null }], "test");

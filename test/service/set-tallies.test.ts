@@ -37,7 +37,7 @@ async function filled(ledger: Ledger, cancelled: number, purpose: "train" | "eva
   const engine_spans = [{ engine: "e", step: 3, times: [1_000, 50] }];
   const counts = { edges: { exact: 2 }, row_tokens: 9, tree_tokens: 7, prompt_tokens: 5, cached_tokens: 1 };
   for (const [at, claim] of (await ledger.claim(lease, 20)).entries()) {
-    const figures = { data_source: `s${at % 2}`, is_cut: false, ...counts, engine_spans };
+    const figures = { data_source: `s${at % 2}`, is_cut: false, ...counts, excluded: {}, causes: {}, engine_spans };
     await ledger.finish(claim, attemptResult({ reward: at % 3 === 0 ? null : at % 2, newest_step: 3, policies, figures }));
   }
   await ledger.cancel({ set }, "enough");

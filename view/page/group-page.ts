@@ -1,6 +1,6 @@
 /** Screen 3, second half: shows the samples of one group, and where each differs first from the reference sample. */
 import type { SessionDiff } from "../diff/compare-sessions.ts";
-import type { ViewedRollout } from "../run/run-reader.ts";
+import type { ViewedRollout } from "../run/viewed-run.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
 import { number, rewardPill, seconds, spaced } from "./words.ts";

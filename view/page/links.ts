@@ -10,6 +10,8 @@ export type PageLinks = {
   tokens: (id: string, place?: { trace?: string; from?: number; turn?: number; colour?: string }) => string | null;
   picture: (id: string, hash: string) => string | null;
   work: (id: string) => string | null;
+  /** The list of the sets of a service; null: there is one run alone. */
+  sets: () => string | null;
   /** Tells whether the page receives changes. */
   isLive: boolean;
 };
@@ -23,8 +25,12 @@ export const servedLinks: PageLinks = {
   tokens: (id, { trace, from, turn, colour } = {}) => `tokens?${params({ id, trace, from, turn, colour })}`,
   picture: (id, hash) => `picture?${params({ id, hash })}`,
   work: (id) => `work?${params({ id })}`,
+  sets: () => null,
   isLive: true,
 };
+
+/** What a rollout of a service changed lies at its node. */
+export const setLinks: PageLinks = { ...servedLinks, work: () => null, sets: () => "../" };
 
 function params(fields: Record<string, string | number | null | undefined>): string {
   const all = new URLSearchParams();

@@ -5,7 +5,7 @@ import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { CoveredTime } from "../../service/figures/index.ts";
 import { describeRecord, whyVerdict } from "../describe-verdict.ts";
 import { type Entry, isOpen } from "../run/entries.ts";
-import type { ViewedRollout } from "../run/run-reader.ts";
+import type { ViewedRollout } from "../run/viewed-run.ts";
 import { type SessionView, type TurnView, toSessionView } from "../session-view.ts";
 import { stackedBar } from "./bars.ts";
 import { factRows, meaning } from "./facts.ts";

@@ -1,7 +1,7 @@
 /** Shows a page of rollouts, one line each. */
 import { isOpen } from "../run/entries.ts";
 import { type ListQuery, writeListQuery } from "../run/query.ts";
-import type { ViewedRollout } from "../run/run-reader.ts";
+import type { ViewedRollout } from "../run/viewed-run.ts";
 import { link, type PageLinks } from "./links.ts";
 import { type Markup, markup, nothing } from "./markup.ts";
 import { figure, number, rewardPill, seconds, spaced } from "./words.ts";

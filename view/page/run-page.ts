@@ -3,10 +3,10 @@ import { edgeCauses } from "../../base/schema/reasons/calls.ts";
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import type { Interval } from "../../base/statistics/intervals.ts";
-import type { FidelitySummary } from "../fidelity/summary.ts";
 import { type FilterName, filterNames } from "../run/filters.ts";
 import { writeListQuery } from "../run/query.ts";
 import type { RunOverview, Spread } from "../run/run-figures-of.ts";
+import type { RunFidelity } from "../run/viewed-run.ts";
 import { shareBar, stackedBar } from "./bars.ts";
 import { meaning } from "./facts.ts";
 import { link } from "./links.ts";
@@ -16,21 +16,22 @@ import { figure, number, percent, seconds, sorted, spaced } from "./words.ts";
 
 export type RunPage = ListedRollouts & {
   overview: RunOverview;
-  fidelity: FidelitySummary;
-  /** Sentences about lines and sessions that cannot be read. */
-  damaged: readonly string[];
+  fidelity: RunFidelity;
+  unread: readonly string[];
+  note: string;
 };
 
 /** Rows of a list next to a chart. */
 const mostBars = 12;
 
 export function runPage(page: RunPage): Markup {
-  const { overview, fidelity, damaged, hasFilters } = page;
+  const { overview, fidelity, unread, note, hasFilters } = page;
   const { all } = overview;
   return markup`${hasFilters ? filterForm(page) : nothing}
 <section class="figures">
 <p class="big">${figure(all.mean_reward)}<small> mean reward ${interval(all.mean_interval)} · ${number(all.measured)} of ${number(all.rollouts)} rollouts measured · ${number(all.tasks)} tasks · pass rate ${figure(all.pass_rate)} ${interval(all.pass_interval)}</small></p>
-${damaged.length === 0 ? nothing : markup`<details class="bad"><summary>${number(damaged.length)} records cannot be read</summary>${damaged.slice(0, 50).map((message) => markup`<p>${message.slice(0, 500)}</p>`)}</details>`}
+${note === "" ? nothing : markup`<p class="quiet">${note}</p>`}
+${unread.length === 0 ? nothing : markup`<details class="bad"><summary>${number(unread.length)} records cannot be read</summary>${unread.slice(0, 50).map((message) => markup`<p>${message.slice(0, 500)}</p>`)}</details>`}
 <div class="cards">
 ${stepChart(page)}
 ${card("Without a reward, by reason", counted(page, overview.nulls, "end", "bad"))}

@@ -1,6 +1,6 @@
 /** Shows what a rollout changed, path by path. */
 import type { ShownWork } from "../render-html.ts";
-import type { ViewedRollout } from "../run/run-reader.ts";
+import type { ViewedRollout } from "../run/viewed-run.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup } from "./markup.ts";
 

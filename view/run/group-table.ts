@@ -1,6 +1,6 @@
 /** Lists tasks and their groups, most interesting first. */
 import { isOpen } from "./entries.ts";
-import type { ViewedRollout } from "./run-reader.ts";
+import type { ViewedRollout } from "./viewed-run.ts";
 
 /** `flat`: all measured rewards are equal, so the group teaches nothing. */
 export type GroupLook = "flat" | "mixed" | "unmeasured" | "open";

@@ -1,9 +1,6 @@
 /** Makes each page of a run, for the server and for a static folder. */
-import { basename, join, resolve } from "node:path";
 import { messageOf } from "../../base/errors.ts";
-import { DiskStore } from "../../proxy/store/index.ts";
 import { compareSessions, type SessionDiff } from "../diff/compare-sessions.ts";
-import { FidelitySummarizer, type FidelitySummary } from "../fidelity/summary.ts";
 import { type GroupSample, groupPage } from "../page/group-page.ts";
 import { toPage } from "../page/layout.ts";
 import type { PageLinks } from "../page/links.ts";
@@ -12,12 +9,11 @@ import { rolloutPage, whyOf } from "../page/rollout-page.ts";
 import { runPage } from "../page/run-page.ts";
 import { tasksPage } from "../page/tasks-page.ts";
 import { type Colour, colours, tokensPage } from "../page/tokens-page.ts";
-import { countedAttempts } from "../run/counted-attempts.ts";
 import type { Entry } from "../run/entries.ts";
 import { taskRows } from "../run/group-table.ts";
 import { type ListQuery, writeListQuery } from "../run/query.ts";
 import { runOverview } from "../run/run-figures-of.ts";
-import type { RunReader, ViewedRollout } from "../run/run-reader.ts";
+import type { RunFidelity, ViewedRollout, ViewedRun } from "../run/viewed-run.ts";
 import { type TokenWindow, tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
@@ -25,15 +21,15 @@ import type { Vocabulary } from "../tokens/vocabulary.ts";
 const mostCompared = 16;
 
 export class PageMaker {
-  readonly reader: RunReader;
+  readonly reader: ViewedRun;
   readonly links: PageLinks;
   readonly #policy: string | undefined;
   /** The last one: pages of a list, and a look back at it, ask for it again. */
-  #summed: { key: string; summary: FidelitySummary } | null = null;
+  #summed: { key: string; summary: RunFidelity } | null = null;
   readonly #vocabulary: Pick<Vocabulary, "read" | "textOf">;
 
   /** `policy`: content security policy of static pages, which have no headers. */
-  constructor(reader: RunReader, links: PageLinks, vocabulary: Pick<Vocabulary, "read" | "textOf">, policy?: string) {
+  constructor(reader: ViewedRun, links: PageLinks, vocabulary: Pick<Vocabulary, "read" | "textOf">, policy?: string) {
     this.reader = reader;
     this.links = links;
     this.#vocabulary = vocabulary;
@@ -43,14 +39,9 @@ export class PageMaker {
   async run(query: ListQuery, hasFilters = true): Promise<string> {
     const rollouts = this.meant(query);
     const fidelity = await this.fidelity(query);
-    const { damaged, sessions } = this.reader.index;
-    const unread = [
-      ...damaged.trajectories,
-      ...damaged.rollouts,
-      ...sessions.flatMap(({ damage, tells }) => (tells && damage !== null ? [damage] : [])),
-    ];
+    const { unread, note } = this.reader;
     const overview = runOverview(rollouts.map(({ entry }) => entry));
-    const body = runPage({ query, rollouts, overview, fidelity, damaged: unread, links: this.links, hasFilters });
+    const body = runPage({ query, rollouts, overview, fidelity, unread, note, links: this.links, hasFilters });
     return this.page("Run", body, overview.steps.length > 1);
   }
 
@@ -58,19 +49,10 @@ export class PageMaker {
     return filters.size === 0 ? this.reader.rollouts : this.reader.rollouts.filter(({ entry }) => isMeant(entry));
   }
 
-  /** Counts like `alidade fidelity`: all attempts of the rollouts that the filters leave. */
-  async fidelity(query: ListQuery): Promise<FidelitySummary> {
-    const { filters, isMeant } = query;
+  async fidelity({ filters, isMeant }: ListQuery): Promise<RunFidelity> {
     const key = `${this.reader.version} ${writeListQuery(filters)}`;
     if (this.#summed?.key === key) return this.#summed.summary;
-    const summarizer = new FidelitySummarizer({});
-    const { folder, index } = this.reader;
-    const logs = new Set(await new DiskStore(join(folder, "sessions")).list());
-    for (const figures of countedAttempts(folder, index, logs, (_message, rollouts) => summarizer.leaveOut(rollouts))) {
-      const name = figures.rollout_id ?? figures.session_id;
-      if (filters.size === 0 || isMeant(this.reader.find(name).entry)) summarizer.addFigures(figures);
-    }
-    const { summary } = summarizer;
+    const summary = await this.reader.fidelity(filters.size === 0 ? null : isMeant);
     this.#summed = { key, summary };
     return summary;
   }
@@ -147,8 +129,14 @@ export class PageMaker {
   }
 
   page(title: string, body: Markup, hasChart = false): string {
-    const run = basename(resolve(this.reader.folder));
-    return toPage({ title, run, links: this.links, body, hasChart, ...(this.#policy !== undefined && { policy: this.#policy }) });
+    return toPage({
+      title,
+      run: this.reader.name,
+      links: this.links,
+      body,
+      hasChart,
+      ...(this.#policy !== undefined && { policy: this.#policy }),
+    });
   }
 }
 

@@ -1,11 +1,9 @@
-/** Sends rollouts that began, changed or ended as server-sent events (`GET /events`). Watches the files only while a page listens. */
-import { type FSWatcher, watch } from "node:fs";
-import { join } from "node:path";
+/** Sends rollouts that began, changed or ended as server-sent events (`GET /events`). Watches the run only while a page listens. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../base/errors.ts";
 import type { PageLinks } from "../page/links.ts";
 import { rolloutRow } from "../page/rollout-table.ts";
-import type { RunReader, ViewedRollout } from "../run/run-reader.ts";
+import type { ViewedRollout, ViewedRun } from "../run/viewed-run.ts";
 
 /** Pages that may listen at once. Each holds a connection. */
 const mostPages = 20;
@@ -15,23 +13,23 @@ const mostKept = 500;
 const mostRows = 200;
 /** Proxies close a connection that is silent for a minute. */
 const silenceMs = 20_000;
-/** Collects bursts of file changes. Must be longer than the reader's pause between two reads. */
+/** Collects bursts of changes. Must be longer than the reader's pause between two reads. */
 const restMs = 600;
 
 type NumberedChange = { number: number; id: string };
 
 export class RunEvents {
-  readonly #reader: RunReader;
+  readonly #reader: ViewedRun;
   readonly #links: PageLinks;
   readonly #stopped: AbortSignal;
   readonly #listeners = new Set<() => void>();
-  #watchers: FSWatcher[] = [];
+  #unwatch: (() => void) | null = null;
   #seen = new Map<string, string>();
   #changes: NumberedChange[] = [];
   #number = 0;
   #looking: Promise<void> | null = null;
 
-  constructor(reader: RunReader, links: PageLinks, stopped: AbortSignal) {
+  constructor(reader: ViewedRun, links: PageLinks, stopped: AbortSignal) {
     this.#reader = reader;
     this.#links = links;
     this.#stopped = stopped;
@@ -88,21 +86,15 @@ export class RunEvents {
     const look = (): void => {
       this.#looking ??= this.#look();
     };
-    for (const folder of [this.#reader.folder, join(this.#reader.folder, "sessions")]) {
-      try {
-        this.#watchers.push(watch(folder, look).on("error", () => undefined));
-      } catch {
-        // A run without any record yet has no folder of sessions.
-      }
-    }
+    this.#unwatch = this.#reader.watch(look);
     look();
   }
 
   #leave(listener: () => void): void {
     this.#listeners.delete(listener);
     if (this.#listeners.size > 0) return;
-    for (const watcher of this.#watchers) watcher.close();
-    this.#watchers = [];
+    this.#unwatch?.();
+    this.#unwatch = null;
   }
 
   async #look(): Promise<void> {

@@ -63,11 +63,7 @@ export function viewApp({ pages, workOf, events }: ViewParts): Hono<ControlEnv> 
     const rollout = pages.reader.find(id(context));
     return page(pages.page("changes", workPage(rollout, await workOf(rollout.id, callerLeft(context)), pages.links)));
   });
-  app.get("/assets/:name", async (context) => {
-    const asset = await readAsset(context.req.param("name"));
-    if (asset === null) throw new AlidadeError("not_found", "there is no such file");
-    return new Response(new Uint8Array(asset.bytes), { headers: { "content-type": asset.type } });
-  });
+  app.get("/assets/:name", (context) => assetAnswer(context.req.param("name")));
   app.notFound(() => failure(new AlidadeError("not_found", "there is no such page")));
   app.onError((error) => failure(asAlidadeError(error, "internal")));
   return app;
@@ -81,6 +77,17 @@ const fixedHeaders = {
   "cross-origin-resource-policy": "same-origin",
   "cross-origin-opener-policy": "same-origin",
 };
+
+export async function assetAnswer(name: string): Promise<Response> {
+  const asset = await readAsset(name);
+  if (asset === null) return failure(new AlidadeError("not_found", "there is no such file"));
+  return new Response(new Uint8Array(asset.bytes), { headers: { ...fixedHeaders, "content-type": asset.type } });
+}
+
+/** A page that no run's routes make. */
+export function pageAnswer(text: string, status: number): Response {
+  return new Response(text, { status, headers: { ...fixedHeaders, "content-type": htmlType } });
+}
 
 const htmlType = "text/html; charset=utf-8";
 

@@ -8,7 +8,8 @@ import type { PageLinks } from "../page/links.ts";
 import { filterNames } from "../run/filters.ts";
 import { taskRows } from "../run/group-table.ts";
 import { readListQuery } from "../run/query.ts";
-import { RunReader, type ViewedRollout } from "../run/run-reader.ts";
+import { RunReader } from "../run/run-reader.ts";
+import type { ViewedRollout } from "../run/viewed-run.ts";
 import { windowTokens } from "../tokens/token-window.ts";
 import { Vocabulary } from "../tokens/vocabulary.ts";
 import { assetNames, readAsset } from "./assets.ts";
@@ -110,6 +111,7 @@ class StaticNames {
       tokens: (id, place = {}) => ((place.turn ?? 0) > mostTurns ? null : named(tokensName(place), this.#rollouts.get(id))),
       picture: () => null,
       work: () => null,
+      sets: () => null,
       isLive: false,
     };
   }

@@ -13,6 +13,7 @@ import { lockFolder } from "../../../rollouts/index.ts";
 import { Callbacks, ExpirySweep, GroupHints, roles, ServiceListener, type ServiceParts } from "../../../service/index.ts";
 import { type Ledger, PostgresLedger, SqliteLedger, watchMeanwhile, watchNodes } from "../../../service/ledger/index.ts";
 import { faultsOfMachine, runNode } from "../../../service/nodes/index.ts";
+import { SetPages } from "../../../view/sets/index.ts";
 import type { Config } from "../../config.ts";
 import { print, say, toNumber } from "../command-line.ts";
 import { loadAllocations } from "../flags/plug-in-flags.ts";
@@ -148,7 +149,8 @@ async function serveWithNode(
   await using polar = callbacksOf(flags, ledger, note);
   const nodeFaults = (asked: AbortSignal) => faultsOfMachine(opened.node.setup, asked);
   const own = { taskOf, namedTasks: known.namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines, nodeFaults };
-  const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher, families: watching.families };
+  using pages = new SetPages({ ledger, blobs }, folder);
+  const parts = { ledger, blobs, ...own, polar, pages, setWebhooks, watcher: watching.watcher, families: watching.families };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
   await using _hints = openHints(ledger, note);
   await using _sweep = new ExpirySweep({ ledger, blobs, byDefault: secondsOf(flags), note });
@@ -173,7 +175,8 @@ async function serveAlone(
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
   const own = { taskOf, namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines: null, nodeFaults: null };
-  const parts = { ledger, blobs, ...own, polar, setWebhooks, watcher: watching.watcher, families: watching.families };
+  using pages = new SetPages({ ledger, blobs }, folder);
+  const parts = { ledger, blobs, ...own, polar, pages, setWebhooks, watcher: watching.watcher, families: watching.families };
   await using _listener = await listen(parts, folder, flags, tasks.length);
   await using _hints = openHints(ledger, note);
   await using _sweep = new ExpirySweep({ ledger, blobs, byDefault: secondsOf(flags), note });

@@ -116,6 +116,8 @@ test("status prints figures by policy step, why some are unknown, and pass ratio
     tree_tokens: 2,
     prompt_tokens: 0,
     cached_tokens: 0,
+    excluded: {},
+    causes: {},
     engine_spans: [{ engine: "e", step: 7, times: [5_000, 300, 100, 600] }],
   };
   const figures = { data_source: "math\u001b[2J", is_cut: false, edges: {}, ...counted };

@@ -12,6 +12,7 @@ import { type Demands, type Ledger, SqliteLedger } from "../../../service/ledger
 import { ControlFollower } from "../../../service/nodes/control-follower.ts";
 import { faultsOfMachine } from "../../../service/nodes/index.ts";
 import { inlineTask } from "../../../tasks/inline-task.ts";
+import { SetPages } from "../../../view/sets/index.ts";
 import { scratchFolder } from "../machine/scratch-folder.ts";
 import { proxyAt } from "./proxy-at.ts";
 
@@ -74,6 +75,7 @@ export async function serviceAt(
     checkHarness: (name: string) => void harnessNamed(name),
     setWebhooks,
     demands,
+    pages: scope.use(new SetPages({ ledger, blobs }, scratch)),
     polar: scope.use(new Callbacks(ledger, true, (text) => notes.push(text), 1)),
   };
   const listener = scope.use(new ServiceListener(parts, tokens, "test", tls));

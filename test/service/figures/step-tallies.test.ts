@@ -9,7 +9,8 @@ import { attemptResult } from "../../fakes/records/attempt-result.ts";
 import { assistant, LogBuilder, user } from "../../fakes/records/log-builder.ts";
 
 const figures = (more: Partial<AttemptFigures> = {}): AttemptFigures => ({
-  ...{ data_source: null, is_cut: false, edges: {}, row_tokens: 0, tree_tokens: 0, prompt_tokens: 0, cached_tokens: 0, engine_spans: [] },
+  ...{ data_source: null, is_cut: false, edges: {}, row_tokens: 0, tree_tokens: 0, prompt_tokens: 0, cached_tokens: 0 },
+  ...{ excluded: {}, causes: {}, engine_spans: [] },
   ...more,
 });
 const row = (step: number | null, more: Partial<TalliedRow> = {}): TalliedRow => ({

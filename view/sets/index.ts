@@ -1,0 +1,1 @@
+export { SetPages } from "./set-pages.ts";
