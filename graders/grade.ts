@@ -4,6 +4,7 @@ import { readFolder, type TreeFile } from "../base/files/file-tree.ts";
 import type { WorkLayer } from "../base/files/layer.ts";
 import { Deadline } from "../base/host/deadline.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
+import type { Service } from "../base/schema/environment/services.ts";
 import { isLent, type Verdict } from "../base/schema/rollout.ts";
 import type { Environment, Limits, Task } from "../base/schema/task.ts";
 import type { Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/index.ts";
@@ -202,14 +203,15 @@ export function graderSpec(task: Task, owner: { run_id: string; owner: string })
   return specOf(gradingTask(task), owner);
 }
 
-/** Without services apart: what a grader reads of those is what they were when the agent ended. */
 function gradingTask(task: Task): Task {
-  return { ...task, environment: withoutApart(task.environment), limits: gradeLimits(task.limits) };
+  return { ...task, environment: withServicesOfGrading(task.environment), limits: gradeLimits(task.limits) };
 }
 
-function withoutApart(environment: Environment): Environment {
-  const { services = {}, ...rest } = environment;
-  const left = Object.entries(services).filter(([, { network }]) => network === "agent");
+/** Without services apart, unless the task asks for them: what a grader reads of those is what they were when the agent ended. */
+function withServicesOfGrading(environment: Environment): Environment {
+  const { services = {}, grading_services, ...rest } = environment;
+  const isAsked = (name: string, { network }: Service) => grading_services?.includes(name) ?? network === "agent";
+  const left = Object.entries(services).filter(([name, service]) => isAsked(name, service));
   return left.length === 0 ? rest : { ...rest, services: Object.fromEntries(left) };
 }
 

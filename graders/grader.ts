@@ -81,6 +81,9 @@ export type ExpectedText = { text: string; given: string };
  */
 export type LooseText = { text: string; isPattern: boolean; longest: number; file: string | null };
 
+/** `field`: its path in the spec. `message`: goes on from the field, as in `is shop: name one of desk`. */
+export type Misfit = { field: string; message: string };
+
 export interface Grader<Spec extends GraderSpec = GraderSpec> {
   /** The `kind` of its specs. */
   readonly name: string;
@@ -101,6 +104,8 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   readonly asksModels?: boolean;
   /** What it asks services that run, once the agent has ended. */
   readonly asksServices?: (spec: Spec) => ServiceGet[];
+  /** What of the spec names nothing that the task has. The task is refused when it is loaded. */
+  readonly misfits?: (spec: Spec, environment: Environment) => Misfit[];
   /** Where specs of other graders stand in its own. */
   readonly parts?: GraderParts<Spec>;
   /**

@@ -32,6 +32,7 @@ export const graderRegistry = registryOf<Grader>({
     loose: "function?",
     asksModels: "boolean?",
     asksServices: "function?",
+    misfits: "function?",
     parts: "object?",
     tier: "function?",
     grade: "function",

@@ -5,11 +5,12 @@
 import { posix } from "node:path";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../base/errors.ts";
-import { matchesAny } from "../base/files/file-tree.ts";
+import { isBelow, matchesAny } from "../base/files/file-tree.ts";
+import type { Services } from "../base/schema/environment/services.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import { changedRows } from "./bounded/changed-rows.ts";
 import { queryRows } from "./bounded/query-rows.ts";
-import type { Grader } from "./grader.ts";
+import type { Grader, Misfit } from "./grader.ts";
 import {
   conditionFields,
   hasOneCondition,
@@ -117,6 +118,10 @@ export const state: Grader<StateSpec> = {
   // A value in JSON or of a query is a part of the file: nothing here knows what to write around it.
   loose: ({ checks }) => checks.flatMap((check) => (isText(check) ? looseTexts(check, check.file) : [])),
   asksServices: ({ checks }) => checks.flatMap(questionsOf),
+  misfits: ({ checks, only = [] }, { services = {} }) => [
+    ...checks.flatMap((check, index) => misfitOf(`checks.${index}`, check.service, [check.file ?? check.unchanged?.file], services)),
+    ...only.flatMap((one, index) => (typeof one === "string" ? [] : misfitOf(`only.${index}`, one.service, [], services))),
+  ],
   tier: () => "T3",
 
   async grade({ checks, only }, context) {
@@ -150,6 +155,21 @@ export const state: Grader<StateSpec> = {
     });
   },
 };
+
+function misfitOf(within: string, service: string | undefined, files: (string | undefined)[], services: Services): Misfit[] {
+  if (service === undefined) return [];
+  const field = `${within}.service`;
+  if (!Object.hasOwn(services, service)) return [{ field, message: `is ${service}: ${oneOfServices(services)}` }];
+  const { state = [] } = services[service] ?? {};
+  return files
+    .filter((file) => file !== undefined && !state.some((path) => isBelow(file, path)))
+    .map((file) => ({ field, message: `is ${service}, whose state has no ${file}: add it to environment.services.${service}.state` }));
+}
+
+function oneOfServices(services: Services): string {
+  const names = Object.keys(services);
+  return names.length === 0 ? "the task has no environment.services" : `name one of ${names.join(", ")}`;
+}
 
 function isText(check: Check): check is Check & { file: string } {
   return check.file !== undefined && check.service === undefined && check.json === undefined && check.query === undefined;

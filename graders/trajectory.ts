@@ -44,6 +44,14 @@ export const trajectory: Grader<TrajectorySpec> = {
   version: "2",
   spec: TrajectorySpec,
   tier: () => "T3",
+  misfits: (spec, { tools = [] }) => {
+    const names = tools.map(({ name }) => name);
+    const known = names.length === 0 ? "the task has no environment.tools" : `name one of ${names.join(", ")}`;
+    const rules = (["ran", "ran_not", "ran_order"] as const).flatMap((field) => spec[field].map((rule, at) => ({ field, rule, at })));
+    return rules
+      .filter(({ rule: { server } }) => server !== undefined && !names.includes(server))
+      .map(({ field, rule, at }) => ({ field: `${field}.${at}.server`, message: `is ${rule.server}: ${known}` }));
+  },
 
   async grade(spec, context) {
     const started = performance.now();

@@ -5,6 +5,7 @@ import type { Watcher } from "../base/schema/watcher.ts";
 import type { MetricFamily } from "../base/wire/prometheus-text.ts";
 import type { Fault } from "../proxy/control/index.ts";
 import type { EngineSlot } from "../proxy/pool/index.ts";
+import type { TakingHarness } from "../rollouts/accepted/index.ts";
 import type { OwnBlobs } from "./blobs/index.ts";
 import type { Demands, Ledger } from "./ledger/index.ts";
 import type { ServicePages } from "./page-door.ts";
@@ -21,8 +22,8 @@ export type ServiceParts = {
   namedTasks(): Promise<NamedTask[]>;
   /** What holds for every set; none where left out. */
   demands?: Demands;
-  /** Throws `harness_unknown`. */
-  checkHarness(name: string): void;
+  /** The harness by this name; null: the service's own. Throws `harness_unknown`. Returns null where nodes elsewhere choose their own. */
+  harnessNamed(name: string | null): Promise<TakingHarness | null>;
   /** The engines as `GET /engines` describes them; null: they are at nodes in other processes. */
   engines: (() => ReturnType<EngineSlot["describe"]>[]) | null;
   /** What keeps the node of this process from its work; null: nodes are in other processes. */

@@ -15,14 +15,42 @@ export type TaskPlace = { name: string; folder(path: string, field: string): Pro
 
 /** Throws `task_invalid` naming the field. */
 export async function resolveTask(task: Task, place: TaskPlace, graders?: readonly Grader[]): Promise<Task> {
+  assertServersOf(task, place);
+  assertStepsReadNone(task, place);
   return {
     ...task,
     environment: await resolveEnvironment(task.environment, place),
-    grader: await resolveGrader(task.grader, place, graders),
+    grader: await resolveGrader(task.grader, { place, environment: task.environment, known: graders }),
     gold_files: task.gold_files === null ? null : await place.folder(task.gold_files, "gold_files"),
     ...(task.gold_script && { gold_script: await resolveScript(task.gold_script, place, "gold_script") }),
     ...((task.steps || task.grader.kind === "steps") && { steps: await resolveSteps(task, task.steps ?? [], place) }),
   };
+}
+
+/** Calls of a known solution are made at servers that the task has. */
+function assertServersOf({ environment, gold_calls = [], bad_calls = {} }: Task, place: TaskPlace): void {
+  const names = (environment.tools ?? []).map(({ name }) => name);
+  for (const [field, calls] of [
+    ["gold_calls", gold_calls] as const,
+    ...Object.entries(bad_calls).map(([name, all]) => [`bad_calls.${name}`, all] as const),
+  ])
+    for (const [index, { server }] of calls.entries())
+      if (!names.includes(server)) {
+        const known = names.length === 0 ? "the task has no environment.tools" : `name one of ${names.join(", ")}`;
+        throw taskError(place.name, `${field}.${index}.server`, `is ${server}: ${known}`);
+      }
+}
+
+/** Steps are graded by verifiers, which read files of the sandbox. */
+function assertStepsReadNone({ steps, environment: { services = {} } }: Task, place: TaskPlace): void {
+  const named = Object.entries(services).find(([, { state }]) => state.length > 0);
+  if (!steps || named === undefined) return;
+  const [name, { state }] = named;
+  throw taskError(
+    place.name,
+    `environment.services.${name}.state`,
+    `is ${state.join(", ")}: no grader of a task with steps reads it, so leave it out`,
+  );
 }
 
 async function resolveScript(script: GoldScript, place: TaskPlace, field: string): Promise<GoldScript> {
@@ -82,15 +110,15 @@ async function resolveServices(services: Services, place: TaskPlace): Promise<Se
 /** Parts of parts of parts: deeper is no grading that a person can follow. */
 const deepestPart = 3;
 
-async function resolveGrader(
-  grader: GraderSpec,
-  place: TaskPlace,
-  known?: readonly Grader[],
-  within = "grader",
-  depth = 0,
-): Promise<GraderSpec> {
+/** What a grader's spec is read against. */
+type GraderPlace = { place: TaskPlace; environment: Environment; known: readonly Grader[] | undefined };
+
+async function resolveGrader(grader: GraderSpec, at: GraderPlace, within = "grader", depth = 0): Promise<GraderSpec> {
+  const { place, environment, known } = at;
   const spec = readSpec(grader, place, within, known);
-  const { folders = [], parts } = graderOf(spec, known);
+  const { folders = [], parts, misfits } = graderOf(spec, known);
+  const [misfit] = misfits?.(spec, environment) ?? [];
+  if (misfit) throw taskError(place.name, `${within}.${misfit.field}`, misfit.message);
   const resolved: GraderSpec = { ...spec };
   for (const field of folders) {
     const path = spec[field];
@@ -100,7 +128,7 @@ async function resolveGrader(
   if (depth === deepestPart) throw taskError(place.name, within, `graders stand in one another more than ${deepestPart} deep`);
   const own: GraderSpec[] = [];
   for (const [index, part] of parts.of(resolved).entries())
-    own.push(await resolveGrader(part, place, known, `${within}.parts.${index}.grader`, depth + 1));
+    own.push(await resolveGrader(part, at, `${within}.parts.${index}.grader`, depth + 1));
   return parts.with(resolved, own);
 }
 

@@ -34,6 +34,10 @@ export const Limits = z.strictObject({
 });
 export type Limits = z.infer<typeof Limits>;
 
+function noSuchService(names: string[]): string {
+  return `is no service: there ${names.length === 0 ? "are none" : `is ${names.join(", ")}`}`;
+}
+
 export const Environment = z
   .strictObject({
     /** Image of the sandbox; null is Alidade's own base image. The process sandbox ignores it. */
@@ -103,18 +107,30 @@ export const Environment = z
         "false: the same commands may come to something else, so a replay of its rollouts must be asked for; left out: false where its agent reaches hosts or a service",
       ),
     services: Services.optional().describe("containers beside the sandbox, by the names that commands inside reach them at"),
+    grading_services: z
+      .array(z.string().min(1))
+      .max(8)
+      .optional()
+      .describe(
+        "services that are started anew beside the sandbox that grades; left out: those in the sandbox's own network, and none apart",
+      ),
     tools: ToolServers.optional().describe("servers of tools (MCP) in these services, which the harness gets"),
   })
   .refine(({ image, build }) => image === null || build === null, {
     path: ["build"],
     message: "an environment has an image or a build, and not both",
   })
-  .superRefine(({ services = {}, tools = [] }, { addIssue }) => {
+  .superRefine(({ services = {}, tools = [], grading_services = [] }, { addIssue }) => {
     const names = Object.keys(services);
+    for (const [index, name] of grading_services.entries()) {
+      const path = ["grading_services", index];
+      if (!Object.hasOwn(services, name)) addIssue({ code: "custom", path, message: noSuchService(names) });
+      const missing = Object.keys(services[name]?.depends_on ?? {}).find((other) => !grading_services.includes(other));
+      if (missing !== undefined) addIssue({ code: "custom", path, message: `is ${name}, which depends on ${missing}: name that one too` });
+    }
     for (const [index, { service }] of tools.entries())
       if (service !== ownPlace && !Object.hasOwn(services, service)) {
-        const message = `is no service: there ${names.length === 0 ? "are none" : `is ${names.join(", ")}`}`;
-        addIssue({ code: "custom", path: ["tools", index, "service"], message });
+        addIssue({ code: "custom", path: ["tools", index, "service"], message: noSuchService(names) });
       }
   });
 export type Environment = z.infer<typeof Environment>;

@@ -58,7 +58,7 @@ async function serve(): Promise<string> {
     nodeFaults: null,
     taskOf: (given: unknown) => inlineTask(given),
     namedTasks: async () => [],
-    checkHarness: () => undefined,
+    harnessNamed: async () => null,
     setWebhooks: null,
     polar: null,
     pages: null,

@@ -5,7 +5,7 @@ import { hashOf } from "../../base/schema/ids.ts";
 import type { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
-import { checkPublicNetwork } from "../../rollouts/accepted/index.ts";
+import { assertTakesTools, checkPublicNetwork } from "../../rollouts/accepted/index.ts";
 import type { RunSetup } from "../../rollouts/index.ts";
 import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
 import { withServices } from "../../sandboxes/index.ts";
@@ -64,6 +64,7 @@ export class Attempts {
     checkPublicNetwork(claim.task, setup.network ?? { allow_public: false }, setup.graders);
     assertTrust(claim, setup);
     admit?.(claim.task);
+    assertTakesTools(claim.task, harness);
     const plan = attemptPlan(claim, harness, session);
     setup.proxy.pool.assertPolicyOf(plan.session);
     await this.#prepare(claim);

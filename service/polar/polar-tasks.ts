@@ -4,6 +4,7 @@
  */
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
+import { assertTakesTools } from "../../rollouts/accepted/index.ts";
 import type { TrainerLedger } from "../callers/trainer-ledger.ts";
 import { SetSpec, type SetState } from "../ledger/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
@@ -29,16 +30,15 @@ export class PolarTasks {
 
   /** The same request again is the same task. Throws `request_invalid`: 400 naming the field, 409 for another task of this id. */
   async submit(ledger: TrainerLedger, request: PolarRequest): Promise<void> {
-    const { checkHarness, demands } = this.#parts;
+    const { harnessNamed, demands } = this.#parts;
     const { task_id, callback_url } = request;
     const spec = { ...setSpecOf(request), ...demands };
     if (callback_url != null) this.#callbacks.assertMayCall(callback_url, ledger.namespace);
-    const { harness } = spec;
-    if (harness !== null)
-      await inField("agent.harness", () => checkHarness(harness)).catch((error: unknown) => {
-        throw withAdvice(error, "for a program of your own, start the service with it as its command, and send null");
-      });
+    const harness = await inField("agent.harness", () => harnessNamed(spec.harness)).catch((error: unknown) => {
+      throw withAdvice(error, "for a program of your own, start the service with it as its command, and send null");
+    });
     const task = await this.#taskOf(request);
+    if (harness) await inField("agent.harness", () => assertTakesTools(task, harness));
     const set = await ledger.putSet(prefix + task_id, spec).catch(refuseOther(task_id));
     await ledger.submit(set.set_id, [{ group_key: task_id, task, places: null }]).catch(refuseOther(task_id));
     await ledger.drain(set.set_id);

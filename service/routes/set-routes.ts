@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Turns } from "../../base/host/turns.ts";
 import { nothing } from "../../proxy/control/index.ts";
+import { assertTakesTools } from "../../rollouts/accepted/index.ts";
 import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/index.ts";
 import type { Caller } from "../callers/caller.ts";
 import { passReward } from "../figures/index.ts";
@@ -43,9 +44,16 @@ const ByPassRate = z
 const mostEarlierSets = 20;
 
 export function setRoutes(
-  { taskOf, namedTasks, demands = {}, checkHarness, setWebhooks, watcher }: Omit<ServiceParts, "ledger">,
+  { taskOf, namedTasks, demands = {}, harnessNamed, setWebhooks, watcher }: Omit<ServiceParts, "ledger">,
   passes: SetPasses,
 ): ServiceRoute[] {
+  /** Throws what is wrong with a task in this set. */
+  const taskIn = async (spec: SetSpec, given: unknown) => {
+    const task = await taskOf(given, spec);
+    const harness = await harnessNamed(spec.harness);
+    if (harness) assertTakesTools(task, harness);
+    return task;
+  };
   /** Throws 409 where the set was made before the service demanded more: a node would not know of it. */
   const demandsOf = async ({ ledger }: Caller, id: string): Promise<SetSpec> => {
     const spec = await ledger.specOf(id);
@@ -69,7 +77,7 @@ export function setRoutes(
       handle: async ({ param, body }, { ledger }) => {
         const key = param("key");
         if (key.length > 500) throw new AlidadeError("request_invalid", "a set's key has at most 500 characters", { param: "key" });
-        if (body.harness !== null) checkHarness(body.harness);
+        await harnessNamed(body.harness);
         if (body.webhook !== undefined) assertMayTell(body.webhook, setWebhooks);
         const begun = Date.now();
         const state = await ledger.putSet(key, { ...body, ...strictest(body, demands) });
@@ -92,7 +100,7 @@ export function setRoutes(
         const turns = new Turns();
         for (const [at, line] of (lines as z.infer<typeof GroupLine>[]).entries()) {
           await turns.take();
-          parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskOf(line.task, spec)), places: null });
+          parts.push({ group_key: line.group_key, task: await within(`line ${at + 1}`, () => taskIn(spec, line.task)), places: null });
         }
         const { taken, left_out } = await chosenBy(query, parts, caller, passes, signal);
         const { groups, rollouts } = await caller.ledger.submit(param("id"), taken);
@@ -106,7 +114,7 @@ export function setRoutes(
       title: "Submits one rollout, which joins its group by key and index",
       body: OneRollout,
       handle: async ({ param, body: { group_key, index, task } }, caller) => {
-        const known = await taskOf(task, await demandsOf(caller, param("id")));
+        const known = await taskIn(await demandsOf(caller, param("id")), task);
         const { rollout_ids } = await caller.ledger.submit(param("id"), [{ group_key, task: known, places: [index] }]);
         return { rollout_id: rollout_ids[0] };
       },

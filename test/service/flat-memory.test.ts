@@ -88,7 +88,7 @@ async function trainerOf(t: TestContext, ledger: Ledger, blobs: FolderBlobs) {
     nodeFaults: null,
     taskOf: (given: unknown) => inlineTask(given),
     namedTasks: async () => [],
-    checkHarness: () => undefined,
+    harnessNamed: async () => null,
     polar: null,
     pages: null,
     setWebhooks: null,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { stringify } from "yaml";
 import { AlidadeError } from "../../base/errors.ts";
+import { graderSpec } from "../../graders/grade.ts";
 import { TestsSpec } from "../../graders/tests.ts";
 import { localProcess } from "../../sandboxes/process.ts";
 import { inlineTask } from "../../tasks/inline-task.ts";
@@ -231,6 +232,91 @@ test("a service apart has its files beside the task and exposes each port once; 
   assert.match(await refusal({ expose: [80] }), /s0\.expose: .*say network: apart/);
   assert.match(await refusal(apart, apart), /s1\.expose: .*the port 8080 is taken/);
   assert.match(await refusal({ ...apart, expose: [4000] }), /the port 4000 is taken/);
+});
+
+const desk = { image: "i", network: "apart", state: ["/srv/data"] };
+const deskTools = [{ name: "front", service: "desk", port: 8000 }];
+const stateOf = (check: object) => ({ kind: "state", checks: [check] });
+
+for (const [what, change, said] of [
+  [
+    "a check of a service that is not there",
+    { grader: stateOf({ service: "shop", http: { port: 1, get: "/" }, exists: true }) },
+    /grader\.checks\.0\.service: is shop: name one of desk/,
+  ],
+  [
+    "a check of a file that is not in the state",
+    { grader: stateOf({ service: "desk", unchanged: { file: "/etc/app.db" } }) },
+    /grader\.checks\.0\.service: is desk, whose state has no \/etc\/app\.db/,
+  ],
+  [
+    "changes of a service that is not there, in a part",
+    {
+      grader: {
+        kind: "composite",
+        combine: "all",
+        parts: [{ name: "p", grader: { kind: "state", only: ["a", { service: "shop", files: [] }] } }],
+      },
+    },
+    /grader\.parts\.0\.grader\.only\.1\.service: is shop: name one of desk/,
+  ],
+  [
+    "a run at a server that is not there",
+    { grader: { kind: "trajectory", ran: [{ tool: "find", server: "shop" }] } },
+    /grader\.ran\.0\.server: is shop: name one of front/,
+  ],
+  [
+    "a server of tools in a service that is not there",
+    { environment: { services: { desk }, tools: [{ name: "front", service: "shop", port: 1 }] } },
+    /environment\.tools\.0\.service: is no service: there is desk/,
+  ],
+  [
+    "a known call at a server that is not there",
+    { gold_calls: [{ server: "shop", tool: "find" }] },
+    /gold_calls\.0\.server: is shop: name one of front/,
+  ],
+  [
+    "a bad call at a server that is not there",
+    { bad_calls: { other: [{ server: "shop", tool: "find" }] } },
+    /bad_calls\.other\.0\.server: is shop: name one of front/,
+  ],
+  [
+    "a service for the grader that is not there",
+    { environment: { services: { desk }, tools: deskTools, grading_services: ["shop"] } },
+    /environment\.grading_services\.0: is no service: there is desk/,
+  ],
+  [
+    "a service for the grader without one that it depends on",
+    { environment: { services: { desk: { ...desk, depends_on: { db: "ready" } }, db: { image: "i" } }, grading_services: ["desk"] } },
+    /environment\.grading_services\.0: is desk, which depends on db: name that one too/,
+  ],
+  [
+    "state that no step's grader reads",
+    { steps: [{ name: "a", instruction: "-", agent_seconds: 1 }], grader: { kind: "steps", combine: "mean", steps: [] } },
+    /environment\.services\.desk\.state: is \/srv\/data: no grader of a task with steps reads it/,
+  ],
+] as const)
+  test(`${what} is refused by field and value when the task is loaded`, async () => {
+    const environment = { services: { desk }, tools: deskTools };
+    const one = { task_id: "t", instruction: "-", environment, grader: stateOf({ file: "a", exists: true }), ...change };
+    const error = await inlineTask(one).then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof AlidadeError);
+    assert.deepEqual([error.code, said.test(error.message)], ["task_invalid", true], error.message);
+  });
+
+test("a grader's sandbox has the services of the sandbox's own network, or those that the task names for it", async () => {
+  const services = { desk, db: { image: "i" } };
+  const specOf = async (more: object) => {
+    const environment = { services, ...more };
+    const task = await inlineTask({ task_id: "t", instruction: "-", environment, grader: { kind: "script", command: ["true"] } });
+    return Object.keys(graderSpec(task, { run_id: "r", owner: "o" }).services ?? {});
+  };
+  assert.deepEqual(await specOf({}), ["db"]);
+  assert.deepEqual(await specOf({ grading_services: ["desk"] }), ["desk"]);
+  assert.deepEqual(await specOf({ grading_services: [] }), []);
 });
 
 test("tasks of a .jsonl file or of a list in .json are named by file and line, also for what they name beside the file", async (t) => {

@@ -148,7 +148,14 @@ async function serveWithNode(
   const engines = () => opened.proxy.pool.slots.map((slot) => slot.describe());
   await using polar = callbacksOf(flags, ledger, note);
   const nodeFaults = (asked: AbortSignal) => faultsOfMachine(opened.node.setup, asked);
-  const own = { taskOf, namedTasks: known.namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines, nodeFaults };
+  const own = {
+    taskOf,
+    namedTasks: known.namedTasks,
+    demands: demandsOf(config),
+    harnessNamed: opened.node.harnessNamed,
+    engines,
+    nodeFaults,
+  };
   using pages = new SetPages({ ledger, blobs }, folder);
   const parts = { ledger, blobs, ...own, polar, pages, setWebhooks, watcher: watching.watcher, families: watching.families };
   await using _listener = await listen(parts, folder, flags, known.tasks.length);
@@ -174,7 +181,8 @@ async function serveAlone(
   await using ledger = await PostgresLedger.open(url, "service", { allocations });
   const blobs = await ownBlobs(flags.trajectories ?? join(folder, "trajectories"), ledger.id);
   await using polar = callbacksOf(flags, ledger, note);
-  const own = { taskOf, namedTasks, demands: demandsOf(config), checkHarness: harnessNamed, engines: null, nodeFaults: null };
+  const named: ServiceParts["harnessNamed"] = async (name) => (name === null ? null : harnessNamed(name));
+  const own = { taskOf, namedTasks, demands: demandsOf(config), harnessNamed: named, engines: null, nodeFaults: null };
   using pages = new SetPages({ ledger, blobs }, folder);
   const parts = { ledger, blobs, ...own, polar, pages, setWebhooks, watcher: watching.watcher, families: watching.families };
   await using _listener = await listen(parts, folder, flags, tasks.length);

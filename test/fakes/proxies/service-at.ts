@@ -72,7 +72,7 @@ export async function serviceAt(
     nodeFaults: (signal: AbortSignal) => faultsOfMachine({ proxy }, signal),
     taskOf: (given: unknown) => inlineTask(given === known?.task_id ? known : given),
     namedTasks: async () => [],
-    checkHarness: (name: string) => void harnessNamed(name),
+    harnessNamed: async (name: string | null) => harnessNamed(name ?? "pi"),
     setWebhooks,
     demands,
     pages: scope.use(new SetPages({ ledger, blobs }, scratch)),
