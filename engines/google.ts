@@ -8,6 +8,7 @@ import type {
   Part as WirePart,
 } from "@google/genai";
 import { AlidadeError } from "../base/errors.ts";
+import { imageUrl } from "../base/media/stored-picture.ts";
 import { argumentsObject } from "../base/schema/arguments.ts";
 import type { FinishReason, Message, Part, Tool, Usage } from "../base/schema/message.ts";
 import { schemaAsWritten } from "../base/wire/tool-schema.ts";
@@ -170,7 +171,7 @@ function toWireParts(part: Part, names: Map<string, string>): WirePart[] {
     case "text":
       return part.text === "" ? [] : [{ text: part.text }];
     case "image":
-      return [toImage(part.url)];
+      return [toImage(imageUrl(part))];
     case "reasoning":
       return [];
     case "tool_call": {
@@ -182,7 +183,7 @@ function toWireParts(part: Part, names: Map<string, string>): WirePart[] {
     }
     case "tool_result": {
       const text = part.content.map((one) => (one.type === "text" ? one.text : "")).join("");
-      const images = part.content.flatMap((one) => (one.type === "image" ? [toImage(one.url)] : []));
+      const images = part.content.flatMap((one) => (one.type === "image" ? [toImage(imageUrl(one))] : []));
       const name = names.get(part.call_id);
       if (name === undefined) return [{ text }, ...images];
       return [{ functionResponse: { id: part.call_id, name, response: part.is_error ? { error: text } : { output: text } } }, ...images];

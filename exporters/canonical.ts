@@ -10,6 +10,7 @@ export const canonical = defineExporter({
   extension: "jsonl",
   selects: false,
   everyAttempt: true,
+  namesPictures: true,
   docs: {
     alignment: "tree",
     rows: "One line for each trajectory, whatever it holds, every attempt of a rollout among them; nothing is padded, selected or refused.",

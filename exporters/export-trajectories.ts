@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { AlidadeError } from "../base/errors.ts";
+import { type Media, withBytes } from "../base/media/media.ts";
+import type { Message } from "../base/schema/message.ts";
 import type { Attempt, Trajectory } from "../base/schema/trajectory.ts";
 import { defaultSelectOptions, selectionNamed } from "../reconstruct/index.ts";
 import { type Exporter, type ExportOptions, type ExportReport, emptyReport } from "./exporter.ts";
@@ -17,7 +19,8 @@ import { toSource } from "./source/source.ts";
  * When it throws (a broken output, an aborted signal), the output is destroyed and its file is incomplete.
  *
  * A rollout that was run again is written by its last attempt, and a team's sessions as one rollout. This must be known
- * before the first line is written: for trajectories that are no array, `attempts` gives the heads of all.
+ * before the first line is written: for trajectories that are no array, `attempts` gives the heads of all. `media`: where the
+ * bytes of pictures lie; a format that writes them itself fails without.
  *
  *     const report = await exportTrajectories(flat, readTrajectories(file), createWriteStream("rows.jsonl"));
  */
@@ -25,10 +28,15 @@ export async function exportTrajectories(
   exporter: Exporter,
   trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
   output: Writable,
-  options: Partial<ExportOptions> & { signal?: AbortSignal; scratch?: string; attempts?: AsyncIterable<Attempt> | Iterable<Attempt> } = {},
+  options: Partial<ExportOptions> & {
+    signal?: AbortSignal;
+    scratch?: string;
+    attempts?: AsyncIterable<Attempt> | Iterable<Attempt>;
+    media?: Pick<Media, "read">;
+  } = {},
 ): Promise<ExportReport> {
   const report = emptyReport();
-  const { signal, scratch = tmpdir(), attempts = Array.isArray(trajectories) ? trajectories : [], ...given } = options;
+  const { signal, scratch = tmpdir(), attempts = Array.isArray(trajectories) ? trajectories : [], media = null, ...given } = options;
   const settings: ExportOptions = {
     strategy: given.strategy ?? defaultSelectOptions.strategy,
     maxTokens: given.maxTokens ?? defaultSelectOptions.maxTokens,
@@ -42,7 +50,7 @@ export async function exportTrajectories(
   };
   assertSayable(exporter, settings, given);
   const onSuperseded = (): void => leaveOutRollout(report, "superseded");
-  const all = counted(trajectories, report);
+  const all = counted(exporter.namesPictures ? trajectories : withPictures(trajectories, media), report);
   // Groups are read after a pass over the whole run, which knows the last attempts itself.
   const isAsItIs = exporter.everyAttempt || exporter.wholeGroups;
   const source = toSource(isAsItIs ? all : eachRollout(all, attempts, { scratch, onSuperseded }), { scratch, onSuperseded });
@@ -82,6 +90,17 @@ const aboutRows = [
   ["allowGrammar", "--allow-grammar"],
   ["leaveOut", "--leave-out"],
 ] as const satisfies [keyof ExportOptions, string][];
+
+async function* withPictures(
+  trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>,
+  media: Pick<Media, "read"> | null,
+): AsyncIterable<Trajectory> {
+  for await (const trajectory of trajectories) {
+    const ids = Object.keys(trajectory.messages);
+    const shown = withBytes(Object.values(trajectory.messages), media);
+    yield { ...trajectory, messages: Object.fromEntries(ids.map((id, at) => [id, shown[at] as Message])) };
+  }
+}
 
 async function* counted(trajectories: AsyncIterable<Trajectory> | Iterable<Trajectory>, report: ExportReport): AsyncIterable<Trajectory> {
   for await (const trajectory of trajectories) {

@@ -65,6 +65,7 @@ export const exporterRegistry = registryOf<ExporterPlugIn, Exporter>({
     selects: "boolean?",
     wholeGroups: "boolean?",
     everyAttempt: "boolean?",
+    namesPictures: "boolean?",
     saysPackedRows: "boolean?",
     saysTemperatures: "boolean?",
     docs: "object?",

@@ -2,10 +2,11 @@
 import { Writable } from "node:stream";
 import { z } from "zod";
 import { AlidadeError } from "../base/errors.ts";
+import type { Media } from "../base/media/media.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import { Trajectory } from "../base/schema/trajectory.ts";
 import { type Exporter, type ExportReport, exporterNamed, exportTrajectories, leaveOutRollout } from "../exporters/index.ts";
-import { type Blobs, getAllPacked, getPacked } from "./blobs/index.ts";
+import { type Blobs, getAllPacked, getPacked, mediaOf, type PackedPicture, unpackPictures } from "./blobs/index.ts";
 import type { ResultRow, SetSpec } from "./ledger/index.ts";
 import { isLeftOut, masked, oldestTrained, othersOfGroup } from "./stale-rows.ts";
 
@@ -39,12 +40,14 @@ export function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isW
     const others = othersOfGroup(rows, spec);
     const stale = rows.filter((row) => isLeftOut(row, spec));
     const given = rows.filter((row) => !stale.includes(row));
-    const all = (await textsOf(blobs, given)).flatMap((text) => (text === "null" ? [] : [Trajectory.parse(readJson(text))]));
+    const packed = await Array.fromAsync(given, (row) => linesOf(blobs, row));
+    const all = packed.flatMap(([text = "null"]) => (text === "null" ? [] : [Trajectory.parse(readJson(text))]));
+    const pictures = packed.flatMap(unpackPictures);
     const trajectories = all.map((one) => (others.has(one.rollout_id ?? "") ? masked(one) : one));
     const oldestStep = exporter.objective === "rl" ? oldestTrained(rows, spec) : null;
-    const { lines, report } = await exported(exporter, trajectories, { oldestStep, signal });
+    const { lines, report } = await exported(exporter, trajectories, { oldestStep, media: mediaOf(pictures), signal });
     for (const _ of stale) leaveOutRollout(report, "stale_policy");
-    return `,"rows":[${lines.join(",")}],"report":${JSON.stringify(report)}`;
+    return `,"rows":[${lines.join(",")}],"report":${JSON.stringify(report)}${exporter.namesPictures ? picturesText(pictures) : ""}`;
   };
 }
 
@@ -75,13 +78,19 @@ async function linesOf(blobs: Blobs, { payload }: ResultRow): Promise<string[]> 
 
 function recordsText(all: string[][]): string {
   const [trajectories, records] = [0, 1].map((at) => all.map((lines) => lines[at] ?? "null").join(","));
-  return `,"trajectories":[${trajectories}],"records":[${records}]`;
+  return `,"trajectories":[${trajectories}],"records":[${records}]${picturesText(all.flatMap(unpackPictures))}`;
+}
+
+/** Those that the line's trajectories or rows name, in base64 by their hash; nothing where there are none. */
+function picturesText(pictures: readonly PackedPicture[]): string {
+  if (pictures.length === 0) return "";
+  return `,"pictures":${JSON.stringify(Object.fromEntries(pictures.map(({ sha256, base64 }) => [sha256, base64])))}`;
 }
 
 async function exported(
   exporter: Exporter,
   trajectories: Trajectory[],
-  options: { oldestStep: number | null; signal: AbortSignal },
+  options: { oldestStep: number | null; media: Pick<Media, "read">; signal: AbortSignal },
 ): Promise<{ lines: string[]; report: ExportReport }> {
   const pieces: Buffer[] = [];
   const output = new Writable({

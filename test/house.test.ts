@@ -13,6 +13,7 @@ const root = join(import.meta.dirname, "..");
 /** Imports point to earlier tiers only; rooms of one tier never see each other. A room may lie in another one, and is one by itself. */
 const tiers = [
   ["base/schema"],
+  ["base/media"],
   ["base/tokens", "base/wire", "base/host", "base/statistics"],
   ["proxy/dialects", "engines", "proxy/store", "reconstruct", "base/files", "practice", "service/ledger", "service/blobs"],
   ["sandboxes"],

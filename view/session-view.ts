@@ -1,6 +1,7 @@
 /** A trajectory as a person reads it: turns with what is new in each, the branches, and the mask of every trace. */
 
-import type { Message, Part } from "../base/schema/message.ts";
+import { imageName, isStored } from "../base/media/stored-picture.ts";
+import type { ImagePart, Message, Part } from "../base/schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../base/schema/trajectory.ts";
 import { defaultTrainer, type Judge, recordedReasonOf, toJudge } from "../reconstruct/index.ts";
 
@@ -141,10 +142,10 @@ function toBlock(role: Message["role"], part: Part): BlockView {
     case "tool_call":
       return { ...plain, kind: "tool_call", detail: part.name, text: part.arguments };
     case "image":
-      return { ...plain, kind: "image", text: describeImage(part.url), images: [part.url] };
+      return { ...plain, kind: "image", text: describeImage(part), images: [imageName(part)] };
     case "tool_result": {
-      const text = part.content.map((inner) => (inner.type === "text" ? inner.text : `[${describeImage(inner.url)}]`)).join("\n");
-      const images = part.content.flatMap((inner) => (inner.type === "image" ? [inner.url] : []));
+      const text = part.content.map((inner) => (inner.type === "text" ? inner.text : `[${describeImage(inner)}]`)).join("\n");
+      const images = part.content.flatMap((inner) => (inner.type === "image" ? [imageName(inner)] : []));
       const { is_error: error } = part;
       return { kind: "tool_result", detail: error ? "error" : "", text, error, images };
     }
@@ -152,7 +153,10 @@ function toBlock(role: Message["role"], part: Part): BlockView {
 }
 
 /** Never the picture itself: the page loads nothing, and a data URL is no reading. */
-function describeImage(url: string): string {
+function describeImage(part: ImagePart): string {
+  if (isStored(part))
+    return `image ${part.media_type}, ${part.width}×${part.height}, ${part.bytes.toLocaleString("en")} bytes, media/${part.sha256.slice(0, 12)}…`;
+  const { url } = part;
   const data = /^data:([\w/+.-]*)/.exec(url);
   return data ? `image ${data[1] || "of unknown type"}, ${url.length.toLocaleString("en")} characters` : `image at ${url}`;
 }

@@ -33,21 +33,40 @@ export const ToolCallPart = z.strictObject({
   kind: z.enum(["function", "custom"]).default("function"),
 });
 
-export const ImagePart = z.strictObject({
+/** A picture as its bytes arrived. They stand once, in `media/<sha256>` beside the session's log, and never in a record. */
+export const StoredPicture = z.strictObject({
   type: z.literal("image"),
-  /** A data: URL, or an http(s) URL as the harness sent it. */
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** As the harness declared it. The bytes may be of another kind. */
+  media_type: z.string(),
+  /** How many bytes there are. */
+  bytes: z.number().int().positive(),
+  width: z.number().int().positive(),
+  height: z.number().int().positive(),
+  detail: z.string().optional(),
+});
+export type StoredPicture = z.infer<typeof StoredPicture>;
+
+/** A picture under the URL that the harness sent: one that is not fetched, or whose bytes are of no kind that is stored. */
+export const LinkedPicture = z.strictObject({
+  type: z.literal("image"),
+  /** A data: URL, or an http(s) URL. Older releases wrote every picture so. */
   url: z.string(),
   detail: z.string().optional(),
 });
+export type LinkedPicture = z.infer<typeof LinkedPicture>;
+
+export const ImagePart = z.union([StoredPicture, LinkedPicture]);
+export type ImagePart = z.infer<typeof ImagePart>;
 
 export const ToolResultPart = z.strictObject({
   type: z.literal("tool_result"),
   call_id: z.string(),
-  content: z.array(z.discriminatedUnion("type", [TextPart, ImagePart])),
+  content: z.array(z.union([TextPart, ImagePart])),
   is_error: z.boolean().default(false),
 });
 
-export const Part = z.discriminatedUnion("type", [TextPart, ReasoningPart, ToolCallPart, ImagePart, ToolResultPart]);
+export const Part = z.union([z.discriminatedUnion("type", [TextPart, ReasoningPart, ToolCallPart, ToolResultPart]), ImagePart]);
 export type Part = z.infer<typeof Part>;
 /** What a content list of a request may hold. */
 export type ContentPart = Extract<Part, { type: "text" | "image" }>;

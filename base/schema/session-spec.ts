@@ -23,7 +23,9 @@ export const Budgets = z.strictObject({
     .int()
     .positive()
     .optional()
-    .describe("bytes of the session's log; 256 MiB in a sandbox (two hundred screenshots, or the ids of several million tokens)"),
+    .describe(
+      "bytes of the session's log, and of its pictures; 256 MiB in a sandbox (two hundred screenshots, or the ids of several million tokens)",
+    ),
 });
 export type Budgets = z.infer<typeof Budgets>;
 

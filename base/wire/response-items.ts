@@ -1,4 +1,5 @@
 /** A conversation as the items of one response (OpenAI's Responses), as NeMo Gym's servers and trainers read it. */
+import { imageUrl } from "../media/stored-picture.ts";
 import type { Message, Part, Tool } from "../schema/message.ts";
 import { resultContent } from "../schema/message-text.ts";
 import { schemaAsWritten } from "./tool-schema.ts";
@@ -40,7 +41,7 @@ function responseItem(part: Part, { role }: Message): ResponseItem {
     case "reasoning":
       return { type: "reasoning", id: "", summary: [{ type: "summary_text", text: part.text }] };
     case "image":
-      return { type: "message", role, content: [{ type: "input_image", image_url: part.url, detail: part.detail ?? "auto" }] };
+      return { type: "message", role, content: [{ type: "input_image", image_url: imageUrl(part), detail: part.detail ?? "auto" }] };
     case "text":
       return role === "assistant"
         ? outputMessage(part.text)

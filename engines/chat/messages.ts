@@ -1,4 +1,5 @@
 /** The neutral conversation in the shape of chat completions, as servers with a chat template take it. */
+import { imageUrl } from "../../base/media/stored-picture.ts";
 import { argumentsObject } from "../../base/schema/arguments.ts";
 import { type Message, type Part, Role, type Tool, type ToolCallPart, type ToolChoice } from "../../base/schema/message.ts";
 import { joinedText, resultContent } from "../../base/schema/message-text.ts";
@@ -116,7 +117,7 @@ function toContent(parts: readonly Part[], { isList }: Form): string | Record<st
   return parts.flatMap((part): Record<string, unknown>[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type === "image")
-      return [{ type: "image_url", image_url: { url: part.url, ...(part.detail ? { detail: part.detail } : {}) } }];
+      return [{ type: "image_url", image_url: { url: imageUrl(part), ...(part.detail ? { detail: part.detail } : {}) } }];
     return [];
   });
 }

@@ -4,6 +4,7 @@
  * models has no Anthropic signature and is left out.
  */
 import type Anthropic from "@anthropic-ai/sdk";
+import { imageUrl } from "../../base/media/stored-picture.ts";
 import { argumentsObject } from "../../base/schema/arguments.ts";
 import type { Message, Part, Tool } from "../../base/schema/message.ts";
 import { schemaAsWritten } from "../../base/wire/tool-schema.ts";
@@ -74,7 +75,8 @@ function toShown(part: TextLike): Shown[] {
   return part.text === "" ? [] : [{ type: "text", text: part.text }];
 }
 
-function toImage({ url }: ImageLike): Anthropic.ImageBlockParam {
+function toImage(part: ImageLike): Anthropic.ImageBlockParam {
+  const url = imageUrl(part);
   const image = readImageUrl(url);
   if (image === null) return { type: "image", source: { type: "url", url } };
   const media_type = image.mediaType as Anthropic.Base64ImageSource["media_type"];

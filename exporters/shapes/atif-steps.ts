@@ -1,4 +1,5 @@
 /** One agent's calls as ATIF steps: new context first, then the turn, in the order of time. */
+import { imageUrl } from "../../base/media/stored-picture.ts";
 import { argumentsObject } from "../../base/schema/arguments.ts";
 import type { Message, Part } from "../../base/schema/message.ts";
 import { joinedText } from "../../base/schema/message-text.ts";
@@ -141,9 +142,10 @@ function toContent(parts: Part[]): string | AtifContent[] {
   const content = parts.flatMap((part): AtifContent[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type !== "image") return [];
-    const media_type = imageType.exec(part.url)?.[1];
-    if (media_type === undefined) return [{ type: "text", text: `[image: ${part.url}]` }];
-    return [{ type: "image", source: { media_type, path: part.url } }];
+    const path = imageUrl(part);
+    const media_type = imageType.exec(path)?.[1];
+    if (media_type === undefined) return [{ type: "text", text: `[image: ${path}]` }];
+    return [{ type: "image", source: { media_type, path } }];
   });
   const texts = content.flatMap((each) => (each.type === "text" ? [each.text] : []));
   return texts.length === content.length ? texts.join("\n") : content;

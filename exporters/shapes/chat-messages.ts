@@ -1,4 +1,5 @@
 /** Neutral messages as OpenAI chat messages, the form that SFT trainers and chat templates read. */
+import { imageUrl } from "../../base/media/stored-picture.ts";
 import type { Message, Part, Tool } from "../../base/schema/message.ts";
 import { joinedText, resultContent } from "../../base/schema/message-text.ts";
 import { schemaAsWritten } from "../../base/wire/tool-schema.ts";
@@ -61,7 +62,7 @@ function toContent(parts: Part[]): string | ChatContent[] {
   return parts.flatMap((part): ChatContent[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type !== "image") return [];
-    return [{ type: "image_url", image_url: { url: part.url, ...(part.detail === undefined ? {} : { detail: part.detail }) } }];
+    return [{ type: "image_url", image_url: { url: imageUrl(part), ...(part.detail === undefined ? {} : { detail: part.detail }) } }];
   });
 }
 

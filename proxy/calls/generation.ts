@@ -6,6 +6,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, type ErrorCode } from "../../base/errors.ts";
+import { type Media, withBytes } from "../../base/media/media.ts";
 import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
 import { LostAnswer, type SampleEvent, type SampleRequest, type TokenTexts } from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
@@ -36,6 +37,8 @@ export type GenerationRequest = Omit<SampleRequest, "model" | "cache_salt" | "te
 export type Engines = {
   pool: EnginePool;
   wish: Wish;
+  /** Where the bytes of the request's pictures lie. */
+  media: Pick<Media, "read"> | null;
   /** Earlier calls whose tokens may begin the prompt. */
   bases: readonly TokenBase[];
   /** Where texts of sampled tokens are kept, by the tokenizer's fingerprint; null: nowhere. Never rejects. */
@@ -211,7 +214,9 @@ export class Generation {
       assertTakes(lease, request);
       const ids = sample.continues(await continued?.(lease, this.#abort.signal));
       const texts = await this.#engines.texts?.(lease.facts.fingerprints?.tokenizer ?? null);
-      const toSample = { ...request, ...ids, ...(texts && { texts }), model: lease.model, cache_salt: lease.cacheSalt };
+      // The bytes are at hand as long as the engine is asked, and not for the life of the call.
+      const messages = withBytes(request.messages, this.#engines.media);
+      const toSample = { ...request, ...ids, messages, ...(texts && { texts }), model: lease.model, cache_salt: lease.cacheSalt };
       const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
       isAsked = true;
       if (lease.engine.sampleInto) await lease.engine.sampleInto(toSample, this.#abort.signal, take);

@@ -23,6 +23,7 @@ import { finish } from "./finish.ts";
 import type { GenerationResult } from "./generation.ts";
 import { givenLabel, givenPlace } from "./given-place.ts";
 import { type IdentifiedRequest, identify } from "./identify.ts";
+import { keepPictures } from "./keep-pictures.ts";
 import { parse } from "./parse.ts";
 import { type KnownRequest, refuse } from "./refuse.ts";
 import type { Relayed } from "./relay.ts";
@@ -104,7 +105,7 @@ function labelsOf({ spec }: Session, { dialect, headers, body }: Exchange): Call
 function restoreTurns(session: Session, agent: string, request: NeutralRequest): RestoreResult {
   const restored = continueFrom(session, request, restore(session, session.sent.recall(agent, request.messages)));
   if (session.spec.sandboxed) assertImagesInside(restored.messages);
-  return restored;
+  return { ...restored, messages: keepPictures(session, restored.messages) };
 }
 
 type FoundCall = Relayed & { isReplay: boolean };

@@ -6,6 +6,7 @@
 
 import { AlidadeError } from "../../base/errors.ts";
 import { withinTime } from "../../base/host/within-time.ts";
+import { withBytes } from "../../base/media/media.ts";
 import { mintToolCallId } from "../../base/schema/ids.ts";
 import type { Turn } from "../../base/schema/message.ts";
 import { type AnswerContext, type StreamWriter, toEvents } from "../dialects/index.ts";
@@ -73,7 +74,9 @@ export function contextOf(session: Session, call: Call): AnswerContext {
     created: Math.floor(begun.time / 1000),
     model: begun.model,
     native: begun.native,
-    messages: call.messages,
+    get messages() {
+      return withBytes(call.messages, session.media);
+    },
     custom_tools: new Set(tools.filter((tool) => tool.kind === "custom").map((tool) => tool.name)),
   };
 }

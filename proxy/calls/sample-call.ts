@@ -42,6 +42,7 @@ function generate(session: Session, work: CallWork, { pool, continuity, vocabula
       pool,
       wish: admitted.wish,
       bases,
+      media: session.media,
       ...(vocabulary && { texts: (tokenizer) => vocabulary.of(tokenizer) }),
       ...((session.spec.continuity === "auto" || beside) && {
         continued: async (lease, signal) =>

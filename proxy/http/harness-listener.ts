@@ -9,6 +9,7 @@ import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type Context, Hono } from "hono";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import { withBytes } from "../../base/media/media.ts";
 import { GrowingJson } from "../../base/wire/growing-json.ts";
 import { answerFromRecord } from "../calls/from-record/answer-from-record.ts";
 import { sessionRecord } from "../calls/from-record/session-record.ts";
@@ -229,7 +230,8 @@ export class HarnessListener implements AsyncDisposable {
     const wish = { session, model: request.model, agent: "main", request_class: "main" as const };
     const slot = pool.choose(wish);
     const { engine } = slot;
-    const { messages } = continueFrom(session, request, restore(session, request.messages));
+    const restored = continueFrom(session, request, restore(session, request.messages));
+    const messages = withBytes(restored.messages, session.media);
     // Some servers fetch what a conversation names to count it, too.
     if (session.spec.sandboxed) {
       assertImagesInside(messages);

@@ -2,6 +2,7 @@
  * Holds a request of a replay against the recorded one. Tools really run, so durations, ids and dates differ in nearly every
  * replay; what must not differ is which calls were made and how many results came back.
  */
+import { imageName } from "../../base/media/stored-picture.ts";
 import { canonicalJson } from "../../base/schema/ids.ts";
 import type { Message, Part, Tool } from "../../base/schema/message.ts";
 import type { ReplayClass } from "../../base/schema/session-log.ts";
@@ -75,10 +76,10 @@ function callText({ name, arguments: given }: Extract<Part, { type: "tool_call" 
   return `${name} ${given}`;
 }
 
-/** Images are told apart by their address, which holds their bytes. */
+/** Images are told apart by their address, or by the hash of their bytes. */
 function textOf(part: Part): string {
   if (part.type === "tool_result") return part.content.map(textOf).join("\n") + (part.is_error ? "\n(an error)" : "");
-  return part.type === "image" ? part.url : part.type === "tool_call" ? callText(part) : part.text;
+  return part.type === "image" ? imageName(part) : part.type === "tool_call" ? callText(part) : part.text;
 }
 
 function compareTexts(recorded: string, now: string, where: string): RequestComparison {

@@ -1,5 +1,6 @@
 /** The images that a sandboxed client names by their addresses, as `data:` URLs: so the record holds what the engine saw. */
-import type { Message, Part } from "../../base/schema/message.ts";
+import { isStored, withImages } from "../../base/media/stored-picture.ts";
+import type { Message } from "../../base/schema/message.ts";
 import type { Network } from "../../base/wire/network.ts";
 import type { Session } from "../session/session.ts";
 import { fetchImage } from "./fetch-image.ts";
@@ -28,7 +29,9 @@ export async function withImagesInside(session: Session, messages: Message[], si
     images.set(url, images.get(url) ?? image);
   }
   assertNotTooMany(messages, images);
-  return messages.map((message) => ({ ...message, parts: message.parts.map((part) => inside(part, images)) }));
+  return messages.map((message) =>
+    withImages(message, (part) => (isStored(part) ? part : { ...part, url: images.get(part.url) ?? part.url })),
+  );
 }
 
 function assertNotTooMany(messages: Message[], images: ReadonlyMap<string, string>): void {
@@ -38,13 +41,4 @@ function assertNotTooMany(messages: Message[], images: ReadonlyMap<string, strin
     if (put > maxCharactersInRequest)
       throw imageOutside(url, `a request holds no more than ${maxCharactersInRequest} characters of fetched images`);
   }
-}
-
-function inside(part: Part, images: ReadonlyMap<string, string>): Part {
-  if (part.type === "image") return { ...part, url: images.get(part.url) ?? part.url };
-  if (part.type !== "tool_result") return part;
-  return {
-    ...part,
-    content: part.content.map((inner) => (inner.type === "image" ? { ...inner, url: images.get(inner.url) ?? inner.url } : inner)),
-  };
 }

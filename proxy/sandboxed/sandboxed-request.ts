@@ -5,6 +5,7 @@
  * dialect maps (`metadata`, `store`, `user`, `kv_transfer_params` …) are recorded and reach no engine in any session.
  */
 import { AlidadeError } from "../../base/errors.ts";
+import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
 import type { Message, NeutralRequest, Sampling } from "../../base/schema/message.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
 
@@ -70,11 +71,9 @@ export function imageOutside(url: string, why: string): AlidadeError {
   );
 }
 
-export function imageUrlsOf({ parts }: Message): string[] {
-  return parts.flatMap((part) => {
-    if (part.type === "image") return [part.url];
-    return part.type === "tool_result" ? part.content.flatMap((inner) => (inner.type === "image" ? [inner.url] : [])) : [];
-  });
+/** URLs of the pictures that are not stored yet. */
+export function imageUrlsOf(message: Message): string[] {
+  return imagesIn([message]).flatMap((part) => (isStored(part) ? [] : [part.url]));
 }
 
 /** A `data:` URL of an image, as every engine takes it. */

@@ -2,6 +2,7 @@
  * A session's log that is open only while it is written: thousands of sealed sessions hold no file, and a late reward opens
  * its file again.
  */
+import type { Media } from "../../base/media/media.ts";
 import type { LogEntry } from "../../base/schema/session-log.ts";
 import type { SessionLog, Store } from "../store/index.ts";
 
@@ -10,10 +11,13 @@ export class LazyLog {
   #log: Promise<SessionLog> | null = null;
   /** As large as it was after the last append. */
   bytes = 0;
+  /** null: pictures stay in the log. */
+  readonly media: Media | null;
   readonly #writing = new Set<Promise<void>>();
 
   constructor(store: Store, sessionId: string) {
     this.#open = () => store.open(sessionId);
+    this.media = store.media ?? null;
   }
 
   async append(...entries: LogEntry[]): Promise<void> {

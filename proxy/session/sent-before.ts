@@ -27,6 +27,8 @@ export class SentBefore {
   readonly turns = new WeakMap<Message, RestoredTurn>();
   /** Messages that are no turn of ours as the engine gets them, by the message as it was sent. */
   readonly passed = new WeakMap<Message, Message>();
+  /** Messages as the engine gets them, with their pictures stored. */
+  readonly stored = new WeakMap<Message, Message>();
   /** Neighbouring messages of the assistant, by the first: how many of those up to the last are one turn of ours together. */
   readonly joined = new WeakMap<Message, { last: Message; length: number; turn: RestoredTurn | null }>();
   readonly #latest = new Map<string, readonly Message[]>();

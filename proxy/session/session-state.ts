@@ -2,7 +2,8 @@
  * What a session's log says. `apply` is the only way to change it: with each entry once it is durable, and with all of
  * them when the session is brought back. So a process that was killed knows afterwards what it knew, and nothing else.
  */
-import type { Tool } from "../../base/schema/message.ts";
+import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
+import type { Message, Tool } from "../../base/schema/message.ts";
 import { withBase } from "../../base/schema/restored-turns.ts";
 import type {
   Answered,
@@ -46,6 +47,8 @@ export class SessionState {
   readonly #conversations = new Map<string, ConversationOpened>();
   readonly #deleted = new Set<string>();
   readonly #damaged: DamagedLine[] = [];
+  readonly #pictures = new Set<string>();
+  #pictureBytes = 0;
   #callCount = 0;
   #spent: Spent = nothingSpent;
   #endedBy: BudgetName | null = null;
@@ -98,6 +101,11 @@ export class SessionState {
   /** Calls begun so far. */
   get callCount(): number {
     return this.#callCount;
+  }
+
+  /** Bytes of the pictures that its calls show, each once. */
+  get pictureBytes(): number {
+    return this.#pictureBytes;
   }
 
   get spent(): Spent {
@@ -170,6 +178,7 @@ export class SessionState {
         this.#refused(line);
         break;
       case "conversation":
+        this.#countPictures(line.messages);
         this.#conversations.set(line.conversation_id, line);
         break;
       case "deleted":
@@ -196,12 +205,21 @@ export class SessionState {
     const call = made.call ?? this.#unfold(entry);
     if (!call) return;
     const superseded = this.supersededBy(call);
+    this.#countPictures(entry.messages.new);
     this.#calls.set(call.id, call);
     this.#unanswered.add(call);
     for (const earlier of superseded) this.#unanswered.delete(earlier);
     this.#spent = afterBegun(this.#spent, call);
     this.#endedBy = endedBy(this.#endedBy, null);
     this.#callCount = Math.max(this.#callCount, entry.ordinal + 1);
+  }
+
+  #countPictures(messages: readonly Message[]): void {
+    for (const part of imagesIn(messages)) {
+      if (!isStored(part) || this.#pictures.has(part.sha256)) continue;
+      this.#pictures.add(part.sha256);
+      this.#pictureBytes += part.bytes;
+    }
   }
 
   #tried(entry: Tried): void {

@@ -1,5 +1,6 @@
 /** One run of one harness as the proxy sees it: what its log says (session-state.ts), and what runs now (running.ts). */
 import { AlidadeError } from "../../base/errors.ts";
+import type { Media } from "../../base/media/media.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import type { Tool, Turn } from "../../base/schema/message.ts";
 import type { RewardComponent } from "../../base/schema/reward-component.ts";
@@ -62,9 +63,14 @@ export class Session implements Placed {
     return this.#state;
   }
 
-  /** The size of its log. */
+  /** The size of its log, with the pictures that it names. */
   get logBytes(): number {
-    return this.#log.bytes;
+    return this.#log.bytes + this.#state.pictureBytes;
+  }
+
+  /** Where the bytes of its pictures lie; null: they stand in its log. */
+  get media(): Media | null {
+    return this.#log.media;
   }
 
   get sealed(): string | null {

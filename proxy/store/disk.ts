@@ -1,7 +1,8 @@
-/** One JSONL file a session, `<folder>/<session_id>.jsonl`: the embedded default. */
+/** One JSONL file a session, `<folder>/<session_id>.jsonl`, and their pictures, `<folder>/media/<sha256>`: the embedded default. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
+import { MediaFolder, mediaFolder } from "../../base/media/media-folder.ts";
 import type { LogLine } from "../../base/schema/session-log.ts";
 import { assertValidEntry } from "../../base/schema/valid-entry.ts";
 import { recordVersions, type Versions } from "../../base/schema/versions/record-versions.ts";
@@ -19,11 +20,13 @@ const sessionIds = /^[A-Za-z0-9_-]{1,80}$/;
 export class DiskStore implements Store {
   readonly name = "disk";
   readonly folder: string;
+  readonly media: MediaFolder;
   readonly #versions: Versions;
 
   /** `versions`: of the logs, and how one of the version before is read. */
   constructor(folder: string, versions: Versions = recordVersions.log) {
     this.folder = folder;
+    this.media = new MediaFolder(join(folder, mediaFolder));
     this.#versions = versions;
   }
 

@@ -2,6 +2,7 @@
  * Where session logs live. What `append` has acknowledged survives a kill -9 of the process: it was handed to the
  * operating system in one write, in order.
  */
+import type { Media } from "../../base/media/media.ts";
 import type { LogEntry, LogLine } from "../../base/schema/session-log.ts";
 
 export interface SessionLog extends AsyncDisposable {
@@ -18,6 +19,8 @@ export interface SessionLog extends AsyncDisposable {
 
 export interface Store {
   readonly name: string;
+  /** Where the pictures that its logs name lie. Absent: pictures stay in the logs. */
+  readonly media?: Media;
   /** Opens the log of a session for appending; made when it is not there. */
   open(sessionId: string): Promise<SessionLog>;
   /** All acknowledged entries, in order. A torn last line is left out; any other damaged line is reported. */

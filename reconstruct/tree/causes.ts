@@ -2,6 +2,7 @@
  * Why a prompt does not continue its parent token for token. The table is read from the top and the first cause that
  * fits is the answer: what the harness did on purpose comes before what a renderer did to the same turn.
  */
+import { imageName } from "../../base/media/stored-picture.ts";
 import { canonicalArguments } from "../../base/schema/arguments.ts";
 import { type Message, type ToolCallPart, textOf, toolCallsOf } from "../../base/schema/message.ts";
 import type { Decoded, Restored } from "../../base/schema/session-log.ts";
@@ -145,7 +146,7 @@ function messagesFrom(place: TriePlace, from: number, places: Conversations): Me
 
 function contentOf(message: Message): string {
   const results = message.parts.flatMap((part) => (part.type === "tool_result" ? part.content : []));
-  return textOf(message) + results.map((part) => (part.type === "text" ? part.text : part.url)).join("");
+  return textOf(message) + results.map((part) => (part.type === "text" ? part.text : imageName(part))).join("");
 }
 
 /** All that came before the parent's turn is in this request, and the turn is not: its harness could not use it. */

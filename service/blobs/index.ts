@@ -3,3 +3,4 @@ export { FolderBlobs } from "./folder-blobs.ts";
 export { isBlobKey } from "./keys.ts";
 export { openBlobs, openOwnBlobs } from "./open-blobs.ts";
 export { getAllPacked, getPacked, piecesOf, putAllPacked, putPacked } from "./packed.ts";
+export { mediaOf, type PackedPicture, packPictures, unpackPictures } from "./pictures.ts";

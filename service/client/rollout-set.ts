@@ -19,6 +19,8 @@ export type Delivered<Row> = {
   rows?: Row[];
   report?: ExportReport;
   trajectories?: (Trajectory | null)[];
+  /** With `record`, and with rows that name pictures: their bytes in base64, by their hash. */
+  pictures?: Record<string, string>;
   /** null: no call was recorded, or a node of an earlier version made it. */
   records?: (RolloutRecord | null)[];
 };

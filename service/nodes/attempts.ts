@@ -9,7 +9,7 @@ import { assertTakesTools, checkPublicNetwork } from "../../rollouts/accepted/in
 import type { RunSetup } from "../../rollouts/index.ts";
 import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
 import { withServices } from "../../sandboxes/index.ts";
-import { type Blobs, putAllPacked } from "../blobs/index.ts";
+import { type Blobs, packPictures, putAllPacked } from "../blobs/index.ts";
 import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured } from "../ledger/index.ts";
 import { assertTrust } from "./assert-trust.ts";
 import { attemptPlan } from "./attempt-plan.ts";
@@ -79,7 +79,10 @@ export class Attempts {
       ...setup.folder,
       blobs: setup.folder.blobs,
       record: (record) => setup.folder.record(record),
-      keep: async (...made) => keep(await putAllPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, made, signal)),
+      keep: async (trajectory, record) => {
+        const pictures = packPictures(trajectory, setup.proxy.sessions.store.media ?? null);
+        keep(await putAllPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, [trajectory, record, ...pictures], signal));
+      },
     };
   }
 

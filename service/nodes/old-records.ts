@@ -1,5 +1,5 @@
 /**
- * Removes what is old of a machine's records: logs of sessions and works, which nothing of a service needs once the trajectory is
+ * Removes what is old of a machine's records: logs of sessions, their pictures, and works, which nothing of a service needs once the trajectory is
  * stored. In weeks they would fill its disk.
  */
 import { readdir, rm, stat } from "node:fs/promises";
@@ -58,10 +58,12 @@ export async function removeOld(
 ): Promise<void> {
   const before = now - seconds * 1000;
   const isLog = (name: string) => name.endsWith(".jsonl") && !isOpen(name.slice(0, -".jsonl".length));
+  const isPicture = (name: string) => /^[0-9a-f]{64}$/.test(name);
   const isWork = (name: string) => name.endsWith(".tar.gz");
   for (const [room, mayGo] of [
     ["sessions", isLog],
     ["blobs", isWork],
+    ["sessions/media", isPicture],
   ] as const)
     for (const name of await namesIn(join(folder, room))) {
       if (signal.aborted) return;

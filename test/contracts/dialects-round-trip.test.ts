@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { imageUrl } from "../../base/media/stored-picture.ts";
 import type { Message, Part } from "../../base/schema/message.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import { parseJson } from "../../base/wire/json.ts";
@@ -83,7 +84,7 @@ function conversationOf(say: Sayable): fc.Arbitrary<Message[]> {
     ]);
 }
 
-const chatPart = (part: Part): unknown => (part.type === "image" ? { type: "image_url", image_url: { url: part.url } } : part);
+const chatPart = (part: Part): unknown => (part.type === "image" ? { type: "image_url", image_url: { url: imageUrl(part) } } : part);
 
 const chat: Sayable = {
   roles: ["system", "developer"],
@@ -117,7 +118,7 @@ const chat: Sayable = {
 
 const inputPart = (part: Part): unknown =>
   part.type === "image"
-    ? { type: "input_image", image_url: part.url }
+    ? { type: "input_image", image_url: imageUrl(part) }
     : { type: "input_text", text: part.type === "text" ? part.text : "" };
 
 const responses: Sayable = {
@@ -270,7 +271,7 @@ test("openai-responses lists a stored conversation as items that say the same", 
 /** An image's detail is filled in with the API's default. */
 function withoutDetail(part: Part): Part {
   if (part.type === "tool_result") return { ...part, content: part.content.map(withoutDetail) as typeof part.content };
-  return part.type === "image" ? { type: "image", url: part.url } : part;
+  return part.type === "image" ? { type: "image", url: imageUrl(part) } : part;
 }
 
 for (const dialect of dialects) {

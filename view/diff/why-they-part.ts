@@ -1,4 +1,5 @@
 /** The first difference between two calls with different tokens, as text where there is any. */
+import { imageName } from "../../base/media/stored-picture.ts";
 import { canonicalJson } from "../../base/schema/ids.ts";
 import type { Message, Part } from "../../base/schema/message.ts";
 import type { CallRecord, Trajectory } from "../../base/schema/trajectory.ts";
@@ -63,9 +64,9 @@ function wordsOfPart(part: Part): string {
     case "tool_call":
       return `${part.name} ${part.arguments}`;
     case "tool_result":
-      return part.content.map((inner) => (inner.type === "text" ? inner.text : inner.url)).join("\n");
+      return part.content.map((inner) => (inner.type === "text" ? inner.text : imageName(inner))).join("\n");
     case "image":
-      return part.url;
+      return imageName(part);
   }
 }
 

@@ -53,9 +53,12 @@ function blockView({ kind, detail, text, error, images }: BlockView, session: st
 
 /** Loads the picture by its hash from our own route. An address that the agent wrote is never fetched. */
 function picture(url: string, session: string, links: PageLinks): Markup {
-  const href = pictureOf(url) === null ? null : links.picture(session, hashOfPicture(url));
+  const stored = storedName.exec(url)?.[1];
+  const href = stored ? links.picture(session, stored) : pictureOf(url) === null ? null : links.picture(session, hashOfPicture(url));
   return href === null ? nothing : markup`<img src="${href}" alt="picture" loading="lazy">`;
 }
+
+const storedName = /^media\/([0-9a-f]{64})$/;
 
 export function hashOfPicture(url: string): string {
   return createHash("sha256").update(url).digest("hex");

@@ -5,6 +5,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
+import { MediaFolder, mediaFolder } from "../../base/media/media-folder.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import { RolloutRecord } from "../../base/schema/rollout.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
@@ -111,6 +112,10 @@ export class RunReader implements ViewedRun {
 
   trajectory(sessionId: string): Promise<Trajectory> {
     return this.#kept.get(sessionId, () => this.#read(sessionId));
+  }
+
+  async picture(_sessionId: string, sha256: string): Promise<Buffer> {
+    return new MediaFolder(join(this.folder, "sessions", mediaFolder)).read(sha256);
   }
 
   async record(entry: Entry): Promise<RolloutRecord | null> {

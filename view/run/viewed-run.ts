@@ -41,6 +41,8 @@ export interface ViewedRun {
   group(rollout: ViewedRollout): ViewedRollout[];
   /** Throws `not_found` if nothing of the session is recorded. */
   trajectory(sessionId: string): Promise<Trajectory>;
+  /** Returns the bytes of a picture that the session shows. Throws `not_found`. */
+  picture(sessionId: string, sha256: string): Promise<Buffer>;
   /** null if there is none. */
   record(entry: Entry): Promise<RolloutRecord | null>;
   /** Counts all attempts of the rollouts that the test leaves; null: of all rollouts. */

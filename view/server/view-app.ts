@@ -1,16 +1,17 @@
 /** The routes of the view. All only read. Each request makes its page from the rows in memory. */
 import { type Context, Hono } from "hono";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
-import type { Trajectory } from "../../base/schema/trajectory.ts";
+import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
 import type { ControlEnv } from "../../proxy/control/index.ts";
 import { callerLeft } from "../../proxy/control/index.ts";
 import { contentPolicy } from "../page/layout.ts";
 import { markup } from "../page/markup.ts";
-import { type Picture, pictureOf } from "../page/pictures.ts";
+import { type Picture, pictureIn, pictureOf } from "../page/pictures.ts";
 import { hashOfPicture } from "../page/turn-detail.ts";
 import { workPage } from "../page/work-page.ts";
 import type { ShownWork } from "../render-html.ts";
 import { readListQuery } from "../run/query.ts";
+import type { ViewedRun } from "../run/viewed-run.ts";
 import { readAsset } from "./assets.ts";
 import type { PageMaker } from "./make-pages.ts";
 import type { RunEvents } from "./run-events.ts";
@@ -52,9 +53,9 @@ export function viewApp({ pages, workOf, events }: ViewParts): Hono<ControlEnv> 
   });
   app.get("/events", (context) => events.open(natural(context.req.header("last-event-id") ?? null), callerLeft(context)));
   app.get("/picture", async (context) => {
-    const found = pictureIn(await pages.reader.trajectory(id(context)), query(context).get("hash") ?? "");
+    const found = await pictureNamed(pages.reader, id(context), query(context).get("hash") ?? "");
     if (found === null) throw new AlidadeError("not_found", "this session holds no such picture");
-    return new Response(new Uint8Array(found.bytes()), { headers: { "content-type": found.type } });
+    return new Response(new Uint8Array(found.bytes), { headers: { "content-type": found.type } });
   });
   app.get("/work", async (context) => {
     // It makes a sandbox: a link of another site must not.
@@ -106,11 +107,12 @@ function natural(text: string | null): number | null {
   return text !== null && /^\d{1,12}$/.test(text) ? Number(text) : null;
 }
 
-function pictureIn({ messages }: Trajectory, hash: string): Picture | null {
-  for (const { parts } of Object.values(messages))
-    for (const part of parts) {
-      const images = part.type === "tool_result" ? part.content : [part];
-      for (const image of images) if (image.type === "image" && hashOfPicture(image.url) === hash) return pictureOf(image.url);
-    }
+/** Only one that the session shows: a hash alone opens no other picture of the run. */
+async function pictureNamed(run: ViewedRun, session: string, hash: string): Promise<Picture | null> {
+  const { messages } = await run.trajectory(session);
+  for (const image of imagesIn(Object.values(messages))) {
+    if (isStored(image) && image.sha256 === hash) return pictureIn(await run.picture(session, hash));
+    if (!isStored(image) && hashOfPicture(image.url) === hash) return pictureOf(image.url);
+  }
   return null;
 }

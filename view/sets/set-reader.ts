@@ -7,7 +7,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import { RolloutRecord } from "../../base/schema/rollout.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
-import { type Blobs, getAllPacked } from "../../service/blobs/index.ts";
+import { type Blobs, getAllPacked, mediaOf, unpackPictures } from "../../service/blobs/index.ts";
 import { resultPages } from "../../service/index.ts";
 import type { Ledger, ResultRow, SetSpec, SetState } from "../../service/ledger/index.ts";
 import { type Entry, sumOfMaps } from "../run/entries.ts";
@@ -103,6 +103,12 @@ export class SetReader implements ViewedRun {
     if (row === undefined || row.payload === null)
       throw new AlidadeError("not_found", `nothing was recorded of session "${sessionId.slice(0, 200)}"`, { param: "id" });
     return (await this.#attempt(row.payload)).trajectory;
+  }
+
+  async picture(sessionId: string, sha256: string): Promise<Buffer> {
+    const payload = this.#byName.get(sessionId)?.payload ?? null;
+    const pictures = payload === null ? [] : unpackPictures(await getAllPacked(this.#place.blobs, payload));
+    return mediaOf(pictures).read(sha256);
   }
 
   async record({ rollout_id }: Entry): Promise<RolloutRecord | null> {

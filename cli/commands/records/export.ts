@@ -4,6 +4,7 @@ import { dirname, extname, join } from "node:path";
 import type { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
+import { MediaFolder, mediaFolder } from "../../../base/media/media-folder.ts";
 import { groupReasons, rolloutReasons } from "../../../base/schema/reasons/left-out.ts";
 import { type Meaning, meaningOf } from "../../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../../base/schema/reasons/untrained.ts";
@@ -98,7 +99,13 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   // the folder of devices there is none.
   const scratch = flags.out === undefined || flags.out.startsWith("/dev/") ? {} : { scratch: dirname(flags.out) };
   const report = await writeTo(flags.out, async (stream, stop) => {
-    const settings = { ...options, ...scratch, ...stop, attempts: attemptsOf(folder) };
+    const settings = {
+      ...options,
+      ...scratch,
+      ...stop,
+      attempts: attemptsOf(folder),
+      media: new MediaFolder(join(folder, "sessions", mediaFolder)),
+    };
     const written = await exportTrajectories(exporter, trajectories, stream, settings);
     // An older file is not given up for one with nothing in it.
     if (damaged > 0 && written.trajectories === 0)

@@ -1,8 +1,11 @@
 /** Makes rollouts that begin with recorded turns, in a run folder of their own. */
 import { join } from "node:path";
 import { AlidadeError } from "../../../base/errors.ts";
+import type { MediaFolder } from "../../../base/media/media-folder.ts";
+import { imagesIn, isStored } from "../../../base/media/stored-picture.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { version } from "../../../base/version.ts";
 import { toRecording } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
@@ -50,7 +53,8 @@ export async function makeReplays(
     throw new AlidadeError("not_found", `${trajectory.session_id} is no rollout of a run: it has no sandbox that could be made again`, {
       param: "rollout",
     });
-  const recording = toRecording(trajectory.session_id, await new DiskStore(RunFolder.sessions(from)).read(trajectory.session_id));
+  const store = new DiskStore(RunFolder.sessions(from));
+  const recording = toRecording(trajectory.session_id, await store.read(trajectory.session_id));
   const kept = await openKeptRun(from, { note, only: source.task_id, overcommit: flags.overcommit === true }, signal);
   const task = kept.tasks.get(source.task_id);
   if (task === undefined)
@@ -72,6 +76,8 @@ export async function makeReplays(
   });
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id, alidade_version: version, config, made_by: `alidade ${verb}` });
+  // A prompt that is sampled anew shows the recorded pictures.
+  copyPictures(trajectory, store.media, new DiskStore(RunFolder.sessions(path)).media);
   const atOnce = sampled?.atOnce ?? 1;
   const slots = makeSlots({ init: atOnce, run: atOnce, post: atOnce });
   const place = { run_id, path, folder, engines: opened.engines, backend: kept.backend, slots, graders: kept.graders };
@@ -84,6 +90,10 @@ export async function makeReplays(
   const rollouts = rolloutsOn(machine.setup);
   const outcomes = await Promise.all(plans.map((plan) => rollouts.submit(plan, signal)));
   return { path, source, records: outcomes.map(({ record }) => record) };
+}
+
+function copyPictures({ messages }: Trajectory, from: MediaFolder, to: MediaFolder): void {
+  for (const part of imagesIn(Object.values(messages))) if (isStored(part)) to.keep(part.sha256, from.read(part.sha256));
 }
 
 const noEngines = { engines: [], [Symbol.asyncDispose]: async () => undefined };

@@ -3,8 +3,10 @@
  * run's folder as a run on this machine writes it. Each result is written before the cursor moves, so that a process that is
  * killed at any time loses and doubles nothing when the run goes on.
  */
+import { join } from "node:path";
 import { z } from "zod";
 import { AlidadeError } from "../../../base/errors.ts";
+import { MediaFolder, mediaFolder } from "../../../base/media/media-folder.ts";
 import { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { Trajectory } from "../../../base/schema/trajectory.ts";
 import { version } from "../../../base/version.ts";
@@ -140,7 +142,11 @@ async function written(folder: RunFolder, { spec }: RolloutSet, line: ServedLine
   const { trajectory, record: made } = partsOf(line);
   const record = made ?? recordOfResult(line.result, trajectory, spec.harness);
   const key = attemptKey(record);
-  if (trajectory !== null && !folder.found.kept.has(key)) await folder.keep(trajectory);
+  if (trajectory !== null && !folder.found.kept.has(key)) {
+    const media = new MediaFolder(join(folder.path, "sessions", mediaFolder));
+    for (const [sha256, base64] of Object.entries(line.pictures ?? {})) media.keep(sha256, Buffer.from(base64, "base64"));
+    await folder.keep(trajectory);
+  }
   if (!folder.found.done.has(key)) await folder.record(record);
   return record;
 }

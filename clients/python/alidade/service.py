@@ -161,6 +161,7 @@ class Group:
         self.key = self.results[0]["group_key"] if self.results else line.get("group_key")
         self.rows, self.report = line.get("rows"), line.get("report")
         self.trajectories, self.records = line.get("trajectories"), line.get("records")
+        self.pictures = line.get("pictures")  # base64 by SHA-256: those that the rows or records name
         self.spare, self.mixed_policies = line.get("spare", []), line.get("mixed_policies")
 
     @property

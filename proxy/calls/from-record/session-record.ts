@@ -1,5 +1,6 @@
 /** What of a session its harness may ask for and refer to: a dialect's own calls, and the conversations it opened. */
 
+import { withBytes } from "../../../base/media/media.ts";
 import { mintToolCallId, newId } from "../../../base/schema/ids.ts";
 import { type Message, toolCallsOf } from "../../../base/schema/message.ts";
 import type { Dialect, SessionRecord, StoredCall, StoredConversation } from "../../dialects/index.ts";
@@ -7,6 +8,7 @@ import type { Call } from "../../session/call.ts";
 import { fromErrorRecord } from "../../session/error-record.ts";
 import type { Session } from "../../session/session.ts";
 import { assertLogHasRoom } from "../admit.ts";
+import { keepPictures } from "../keep-pictures.ts";
 import { contextOf, mintedTurn } from "../relay.ts";
 
 /** `onRead` is called with each call whose turn this request proves to have arrived. */
@@ -20,7 +22,8 @@ export function sessionRecord(session: Session, dialect: Dialect, onRead: (call:
     const opened = conversations.get(id);
     if (!opened || deleted.has(id)) return null;
     const latest = [...calls.values()].findLast((one) => one.turn && one.begun.native.conversation_id === id && call(one.id));
-    const { conversation_id, time, metadata, messages } = opened;
+    const { conversation_id, time, metadata } = opened;
+    const messages = withBytes(opened.messages, session.media);
     return { conversation_id, created: Math.floor(time / 1000), metadata, messages, latest_call_id: latest?.id ?? null };
   };
   return {
@@ -37,7 +40,13 @@ export function sessionRecord(session: Session, dialect: Dialect, onRead: (call:
     async openConversation(messages, metadata) {
       session.assertOpen();
       assertLogHasRoom(session);
-      const entry = { type: "conversation" as const, time: Date.now(), conversation_id: newId("conv"), messages, metadata };
+      const entry = {
+        type: "conversation" as const,
+        time: Date.now(),
+        conversation_id: newId("conv"),
+        messages: keepPictures(session, messages),
+        metadata,
+      };
       await session.record(entry);
       return conversation(entry.conversation_id) as StoredConversation;
     },
@@ -58,7 +67,9 @@ function storedCall(session: Session, call: Call): StoredCall {
   const error = call.outcome?.error ?? null;
   return {
     context: contextOf(session, call),
-    messages: withOurIds(session, call),
+    get messages() {
+      return withBytes(withOurIds(session, call), session.media);
+    },
     turn: call.turn && mintedTurn(call),
     error: error && fromErrorRecord(error),
   };

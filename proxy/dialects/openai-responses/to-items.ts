@@ -1,4 +1,5 @@
 /** A stored conversation as the items that a client would have sent. */
+import { imageUrl } from "../../../base/media/stored-picture.ts";
 import type { Message, Part } from "../../../base/schema/message.ts";
 import type { AnswerContext } from "../dialect.ts";
 import { callItem } from "./call-item.ts";
@@ -55,7 +56,7 @@ function itemsOf(message: Message, context: AnswerContext, screenCalls: Set<stri
 function resultItem({ call_id, content }: Extract<Part, { type: "tool_result" }>, isScreen: boolean): Record<string, unknown> {
   const [only] = content;
   if (isScreen && content.length === 1 && only?.type === "image") {
-    const screenshot = { type: "computer_screenshot", image_url: only.url, ...(only.detail && { detail: only.detail }) };
+    const screenshot = { type: "computer_screenshot", image_url: imageUrl(only), ...(only.detail && { detail: only.detail }) };
     return { type: "computer_call_output", call_id, output: screenshot, status: "completed" };
   }
   const output = content.length === 1 && only?.type === "text" ? only.text : content.flatMap(contentOf);
@@ -64,5 +65,5 @@ function resultItem({ call_id, content }: Extract<Part, { type: "tool_result" }>
 
 function contentOf(part: Part): Record<string, unknown>[] {
   if (part.type === "text") return [{ type: "input_text", text: part.text }];
-  return part.type === "image" ? [{ type: "input_image", image_url: part.url, detail: part.detail ?? "auto" }] : [];
+  return part.type === "image" ? [{ type: "input_image", image_url: imageUrl(part), detail: part.detail ?? "auto" }] : [];
 }

@@ -1,8 +1,10 @@
 /** What a sandboxed client may not hand to the engine: addresses to fetch from, and parameters that are the operator's. */
 import assert from "node:assert/strict";
+import { hash } from "node:crypto";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
+import { imageName } from "../../../base/media/stored-picture.ts";
 import type { SessionSpec } from "../../../base/schema/session-spec.ts";
 import type { Network } from "../../../base/wire/network.ts";
 import { proxyAt } from "../../fakes/proxies/proxy-at.ts";
@@ -203,7 +205,8 @@ test("an image of a listed origin is fetched by the proxy, once, and the record 
   assert.equal(names.length, 1);
   assert.ok(at.engine.bodies.every((body) => body.includes(data) && !body.includes("images.example")));
   const { messages: recorded, calls } = await client.trajectory();
-  assert.ok(JSON.stringify(recorded).includes(data));
+  const image = Object.values(recorded).flatMap(({ parts }) => parts.flatMap((part) => (part.type === "image" ? [imageName(part)] : [])));
+  assert.deepEqual(image, [`media/${hash("sha256", Buffer.from(pixel, "base64"))}`]);
   assert.equal(calls[1]?.input[0], calls[0]?.input[0]);
 });
 

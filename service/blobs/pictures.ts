@@ -1,0 +1,37 @@
+/** A rollout's pictures travel in the blob of its trajectory, each as a record behind those of the attempt. */
+import { z } from "zod";
+import { AlidadeError } from "../../base/errors.ts";
+import type { Media } from "../../base/media/media.ts";
+import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
+
+/** Its bytes in base64, by their hash. */
+export const PackedPicture = z.object({ sha256: z.string(), base64: z.string() });
+export type PackedPicture = z.infer<typeof PackedPicture>;
+
+/** What stands before them: the trajectory, and the record of its attempt. */
+const recordsBefore = 2;
+
+/** Each picture that the trajectory shows, once. Throws what reading one of them does. */
+export function packPictures({ messages }: Pick<Trajectory, "messages">, media: Pick<Media, "read"> | null): PackedPicture[] {
+  const hashes = new Set(imagesIn(Object.values(messages)).flatMap((part) => (isStored(part) ? [part.sha256] : [])));
+  if (media === null) return [];
+  return [...hashes].map((sha256) => ({ sha256, base64: media.read(sha256).toString("base64") }));
+}
+
+/** `lines`: the records of the blob, each as JSON. */
+export function unpackPictures(lines: readonly string[]): PackedPicture[] {
+  return lines.slice(recordsBefore).map((line) => PackedPicture.parse(readJson(line)));
+}
+
+export function mediaOf(pictures: readonly PackedPicture[]): Pick<Media, "read"> {
+  const bytes = new Map(pictures.map(({ sha256, base64 }) => [sha256, base64]));
+  return {
+    read(sha256) {
+      const found = bytes.get(sha256);
+      if (found === undefined) throw new AlidadeError("not_found", `the picture ${sha256} is not in the blob of its rollout`);
+      return Buffer.from(found, "base64");
+    },
+  };
+}
