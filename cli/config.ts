@@ -309,6 +309,12 @@ export const Config = z.strictObject({
     .default(null)
     .describe("the trainer's name for the weights, stamped on every call; refused where an engine says that it serves others"),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
+  resume: z
+    .enum(["replay", "again"])
+    .default("replay")
+    .describe(
+      "what becomes of a rollout whose process was killed: replay, it goes on from its last finished call, in a fresh sandbox in which its tools run again; again, it begins anew, as it does where a replay leaves the record",
+    ),
   out: z.string().default("runs").describe("folder for what is recorded"),
 });
 export type Config = z.infer<typeof Config>;

@@ -28,6 +28,9 @@ import { assertTrainable, type EngineSpec } from "./pool/engine-slot.ts";
 import type { EngineRoute } from "./pool/routes.ts";
 import { preferPolicy } from "./pool/serving.ts";
 import { WeightFences } from "./pool/weight-fence.ts";
+import { cutAtDeath } from "./replay/cut.ts";
+import type { SessionRecording } from "./replay/recording.ts";
+import { Replay } from "./replay/replay.ts";
 import { assertBuffered } from "./sandboxed/buffered-only.ts";
 import { assertDialects } from "./sandboxed/own-dialects.ts";
 import type { AttemptCounting } from "./session/rollout-attempts.ts";
@@ -164,6 +167,25 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     assertBuffered(spec);
     this.pool.assertServes(spec);
     return this.sessions.open(spec, counting);
+  }
+
+  /**
+   * Goes on with the session of a process that died, whose log holds finished calls: those are given again where its harness asks
+   * for them. Throws as `openSession` does, and what is wrong with the log.
+   */
+  async resumeSession(id: string, attempt: number): Promise<{ session: Session; recording: SessionRecording }> {
+    const resumed = await this.sessions.resume(id, attempt);
+    const { session, recording } = resumed;
+    try {
+      if (session.spec.purpose === "train") this.assertTrainable();
+      this.pool.assertServes(session.spec);
+    } catch (error) {
+      await this.sessions.close(session, messageOf(error));
+      throw error;
+    }
+    const own = { before: session.state.replayEnded };
+    session.replay = new Replay({ recording, cut: cutAtDeath(recording), after: "sample", words: "go_on", own });
+    return resumed;
   }
 
   /** Throws `engine_without_token_ids`, naming what would fix it. */

@@ -11,7 +11,7 @@ export { EngineRoute } from "./pool/routes.ts";
 export { type Cut, cutAfter } from "./replay/cut.ts";
 export { editedAnswer } from "./replay/edited-answer.ts";
 export { whyNoRecordedPrompt } from "./replay/recorded-prompt.ts";
-export { type SessionRecording, toRecording } from "./replay/recording.ts";
+export { countFinished, type SessionRecording, toRecording } from "./replay/recording.ts";
 export { Replay } from "./replay/replay.ts";
 export { toErrorRecord } from "./session/error-record.ts";
 export { pausableClock } from "./session/pausable-clock.ts";

@@ -136,9 +136,9 @@ function labelsGiven(calls: CallHistory[]): Record<string, string> {
 
 type TrajectoryHead = Omit<Trajectory, "calls" | "tool_runs" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
 
-function toHead({ opened, calls, rewarded, sealed_reason, ...replayed }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
+function toHead({ opened, calls, rewarded, sealed_reason, resumed, ...replayed }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
   const { spec, session_id } = opened;
-  const attempt = facts.attempt ?? spec.attempt;
+  const attempt = facts.attempt ?? resumed.at(-1)?.attempt ?? spec.attempt;
   const in_loss = facts.in_loss ?? true;
   return {
     schema_version: trajectorySchemaVersion,
@@ -158,6 +158,7 @@ function toHead({ opened, calls, rewarded, sealed_reason, ...replayed }: Session
     labels: { ...labelsGiven(calls), ...spec.labels },
     forked_from: spec.forked_from,
     replay: replayReport(replayed),
+    resumed: resumed.map(({ attempt, calls, sampled_tokens }) => ({ attempt, calls, sampled_tokens })),
     stop_reason: facts.stop_reason === undefined ? sealed_reason : facts.stop_reason,
     in_loss,
     in_baseline: facts.in_baseline ?? in_loss,

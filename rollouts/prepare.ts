@@ -133,8 +133,7 @@ async function prepareWithin(
     context_window: plan.replay ? plan.replay.context_window : contextOf(setup),
     forked_from: plan.replay?.forked_from ?? null,
   };
-  const { session } = await setup.proxy.openSession(spec, "caller");
-  session.replay = plan.replay?.open() ?? null;
+  const { session, model } = await openedSession(setup, plan, spec);
   scope.defer(() => setup.proxy.sessions.close(session, "the rollout is over"));
   const door = scope.use(await sandbox.openDoor((socket) => setup.proxy.attach(session, socket)));
   const openIts = () => openNetwork(sandbox, "agent", task.environment.network, rules);
@@ -150,7 +149,7 @@ async function prepareWithin(
       instruction,
       baseUrl: door.url,
       apiKey: dummyKey,
-      model: plan.replay?.model ?? session.spec.model ?? setup.proxy.facts.models[0] ?? "model",
+      model,
       home: sandbox.path(home),
       workdir: sandbox.path(task.environment.workdir),
       pack: sandbox.path(packInside(harness)),
@@ -187,6 +186,22 @@ async function prepareWithin(
       }),
   };
   return prepared;
+}
+
+/** A session of its own, or that of the attempt before; and the model that the harness is told of, as it was told before. */
+async function openedSession(
+  { proxy }: RunSetup,
+  { replay, resume, attempt }: RolloutPlan,
+  spec: Partial<NewSession>,
+): Promise<{ session: Session; model: string }> {
+  const modelOf = ({ spec }: Session): string | null => spec.model ?? proxy.facts.models[0] ?? null;
+  if (resume?.how === "replay") {
+    const { session, recording } = await proxy.resumeSession(resume.session_id, attempt);
+    return { session, model: session.spec.model ?? recording.calls[0]?.call.begun.model ?? modelOf(session) ?? "model" };
+  }
+  const { session } = await proxy.openSession(spec, "caller");
+  session.replay = replay?.open() ?? null;
+  return { session, model: replay?.model ?? modelOf(session) ?? "model" };
 }
 
 /** Asked for their lists before the harness begins: one that starts late is then late for no harness. */

@@ -23,7 +23,18 @@ export type RolloutPlan = {
   session: Partial<SessionOptions>;
   /** Its first turns are answered from the record of another rollout. */
   replay?: ReplayPlan;
+  /** The process that made the attempt before it died. */
+  resume?: ResumePlan;
 };
+
+/**
+ * replay: the attempt goes on with the session of the one before. again: it begins anew. `again_tokens`: sampled by finished calls
+ * of earlier attempts that were begun anew.
+ */
+export type ResumePlan = { again_tokens: number } & (
+  | { how: "replay"; session_id: string; sampled_tokens: number }
+  | { how: "again"; why: string }
+);
 
 export type ReplayPlan = {
   forked_from: ForkedFrom;

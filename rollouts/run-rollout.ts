@@ -23,7 +23,7 @@ import { samplersOf } from "./open-sampler.ts";
 import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";
 import { around, newAttempt, type RunningAttempt, recordOf, worthOf } from "./records/attempt-record.ts";
 import { attemptKey } from "./records/run-records.ts";
-import type { RolloutPlan } from "./rollout-plan.ts";
+import type { ResumePlan, RolloutPlan } from "./rollout-plan.ts";
 import { runHarness } from "./run-harness.ts";
 import type { RunSetup } from "./run-setup.ts";
 import { runSteps } from "./run-steps.ts";
@@ -72,9 +72,21 @@ async function runAttempt(setup: RunSetup, plan: RolloutPlan, { signal: stopped,
     attempt.error = toErrorRecord(stray.reason);
     attempt.verdict = null;
   }
+  if (plan.resume?.how === "replay" && attempt.error?.code === "replay_diverged" && !signal.aborted)
+    return runAttempt(setup, beginAgain(attempting, plan.resume), { signal: stopped, stray, drain });
   attempt.times.done = Date.now();
   // What it came to is written down also where an exception ended it.
   return conclude({ ...attempting, signal: stopped });
+}
+
+/** The session that its harness has left is sealed by now. Its log stays, and is no rollout's any more. */
+function beginAgain(
+  { setup, plan, attempt: { error } }: Attempting,
+  { again_tokens, sampled_tokens }: Extract<ResumePlan, { how: "replay" }>,
+): RolloutPlan {
+  const why = error?.message ?? "the replay left its record";
+  setup.onProgress({ type: "note", text: `${attemptKey(plan)} begins anew, because it could not go on where its process died: ${why}` });
+  return { ...plan, resume: { how: "again", again_tokens: again_tokens + sampled_tokens, why } };
 }
 
 function networkRules({ proxy, network }: RunSetup): NetworkRules {

@@ -28,6 +28,8 @@ export type RunSetup = {
   disk?: DiskBudget;
   /** Those that a task may name; the built-in ones where left out. */
   graders?: readonly Grader[];
+  /** What becomes of rollouts that ran when a process died: they go on by a replay of their record, or begin anew; `replay` where left out. */
+  resume?: "replay" | "again";
   /** Share of a task's rollouts without a reward above which it is set aside; 0.5 where left out. */
   max_null_share?: number;
   /** What the operator lets tasks reach; where left out named hosts, and never the whole public network. */

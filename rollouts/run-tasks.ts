@@ -19,7 +19,8 @@ import { packOf } from "./prepare.ts";
 import { reapAtWork } from "./reap-meanwhile.ts";
 import type { RunFolder } from "./records/run-folder.ts";
 import { attemptKey, lastByTask, readRollouts } from "./records/run-records.ts";
-import type { RolloutPlan } from "./rollout-plan.ts";
+import { toResumePlan } from "./replay/to-resume-plan.ts";
+import type { ResumePlan, RolloutPlan } from "./rollout-plan.ts";
 import type { RolloutOutcome } from "./run-rollout.ts";
 import type { RunSetup } from "./run-setup.ts";
 
@@ -57,12 +58,11 @@ export async function runTasks(
   setup.onProgress({ type: "planned", total: batch.tasks.length * batch.samples, over });
   const ready = { ...batch, tasks: await makeReady(setup, batch, drain) };
   await using _reaper = await reapAtWork(setup, signal, setup.folder.isResumed);
-  await closeInterrupted(
-    setup,
-    begun.filter((record) => record.state !== "done"),
-  );
-  const hasCalled = begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
-  await makeAll(setup, eachPlan(setup, ready, hashes, lastOf(begun)), hasCalled, { signal, drain });
+  const resumed = await resumePlans(setup, ready, hashes, lastOf(begun));
+  const interrupted = begun.filter((record) => record.state !== "done");
+  await closeInterrupted(setup, interrupted, resumed);
+  const hasCalled = resumed.size > 0 || begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
+  await makeAll(setup, eachPlan(setup, ready, hashes, { last: lastOf(begun), resumed }), hasCalled, { signal, drain });
   const last = await lastByTask(setup.folder.path);
   return batch.tasks.flatMap(({ task_id }) => last.get(task_id) ?? []);
 }
@@ -129,7 +129,7 @@ function* eachPlan(
   setup: BatchSetup,
   { tasks, samples, retries, harness, session, samplingOf }: Batch,
   hashes: Map<string, string>,
-  last: Map<string, RolloutRecord>,
+  { last, resumed }: { last: Map<string, RolloutRecord>; resumed: Map<string, ResumePlan> },
 ): Generator<RolloutPlan, undefined> {
   const { lastAttempts } = setup.folder.found;
   for (const task of tasks)
@@ -138,6 +138,7 @@ function* eachPlan(
       const rollout_id = `${group_id}-${sample_index}`;
       const before = last.get(rollout_id);
       if (before && isOver(before, setup)) continue;
+      const resume = resumed.get(rollout_id);
       yield {
         rollout_id,
         attempt: Math.max(before?.attempt ?? 0, lastAttempts.get(rollout_id) ?? 0) + 1,
@@ -149,6 +150,7 @@ function* eachPlan(
         sample_index,
         harness,
         session: samplingOf ? { ...session, sampling: samplingOf(task, sample_index) } : session,
+        ...(resume && { resume }),
       };
     }
 }
@@ -169,13 +171,41 @@ function lastOf(records: RolloutRecord[]): Map<string, RolloutRecord> {
   return new Map(records.map((record) => [record.rollout_id, record]));
 }
 
-/** Attempts of a dead process: the record of their sessions becomes a trajectory that is not trained. */
-async function closeInterrupted(setup: BatchSetup, records: RolloutRecord[]): Promise<void> {
+/** How rollouts go on that ran when their process died, by id. Those that had sampled nothing are left out. */
+async function resumePlans(
+  { proxy, resume = "replay" }: BatchSetup,
+  { tasks, harness }: Batch,
+  hashes: Map<string, string>,
+  last: Map<string, RolloutRecord>,
+): Promise<Map<string, ResumePlan>> {
+  const byId = new Map(tasks.map((task) => [task.task_id, task]));
+  const found = new Map<string, ResumePlan>();
+  for (const record of last.values()) {
+    const task = byId.get(record.task_id);
+    // Its next attempt may have died before it was on record.
+    if (task === undefined || (record.state === "done" && record.stop_reason !== interruptedReason)) continue;
+    const dead = { record, task, task_hash: hashes.get(record.task_id) ?? "", harness, wanted: resume };
+    const plan = await toResumePlan(proxy.sessions.store, dead);
+    if (plan !== null) found.set(record.rollout_id, plan);
+  }
+  return found;
+}
+
+const interruptedReason = "interrupted";
+
+/**
+ * Attempts of a dead process. A session that goes on is the next attempt's; of another one the record becomes a trajectory that
+ * is not trained.
+ */
+async function closeInterrupted(setup: BatchSetup, records: RolloutRecord[], resumed: Map<string, ResumePlan>): Promise<void> {
   for (const record of records) {
-    const error = { code: "cancelled", message: `the process that ran attempt ${attemptKey(record)} died`, status: null };
-    const trajectory = record.session_id === null ? null : await interrupted(setup, record, record.session_id);
+    const goesOn = resumed.get(record.rollout_id)?.how === "replay";
+    const next = goesOn ? ": the next attempt goes on with its session" : "";
+    const error = { code: "cancelled", message: `the process that ran attempt ${attemptKey(record)} died${next}`, status: null };
+    const trajectory = record.session_id === null || goesOn ? null : await interrupted(setup, record, record.session_id);
     if (trajectory) await setup.folder.keep(trajectory);
-    await setup.folder.record({ ...record, state: "done", stop_reason: "interrupted", error, mask_reason: "interrupted" });
+    const ended = { stop_reason: interruptedReason, mask_reason: interruptedReason };
+    await setup.folder.record({ ...record, state: "done", error, ...ended });
   }
 }
 

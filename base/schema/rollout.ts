@@ -69,6 +69,15 @@ const KeptLayer = z.strictObject({ sha256: z.string(), bytes: z.number().int(), 
 
 export const RolloutState = z.enum(["queued", "init", "run", "post", "done"]);
 
+/** How a rollout went on whose process had died. */
+export const ResumeRecord = z.strictObject({
+  how: z.enum(["replay", "again"]).describe("with the session of the attempt before, or from nothing"),
+  spared_tokens: z.number().int().describe("sampled before by finished calls, and not sampled again"),
+  again_tokens: z.number().int().describe("sampled before by finished calls of attempts that were begun anew, this one and earlier ones"),
+  why: z.string().nullable().describe("why it was begun anew"),
+});
+export type ResumeRecord = z.infer<typeof ResumeRecord>;
+
 const RolloutFields = z.strictObject({
   schema_version: z.literal(recordVersions.rollout.now).default(recordVersions.rollout.now),
   rollout_id: z.string(),
@@ -115,6 +124,7 @@ const RolloutFields = z.strictObject({
     .describe("what went out of its sandboxes and what was refused; null where the task has no network"),
   forked_from: ForkedFrom.nullable().default(null).describe("the turn of another rollout that it went on from"),
   replay: ReplayReport.nullable().default(null).describe("how its replayed part went; null where nothing was replayed"),
+  resume: ResumeRecord.nullable().default(null).describe("how it went on from an attempt whose process died; null: there was none"),
   times: z.record(z.string(), Time),
   /** Tail of what the harness printed, bounded. */
   output_tail: z.string().nullable(),

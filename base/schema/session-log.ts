@@ -6,7 +6,8 @@
  * opened, (tool_server)*, (call_begun, (tried)+, call_finished, (decoded)?, answered, (replayed)*)*,
  * (tool_begun, tool_finished)*, sealed, rewarded*
  *
- * A session that begins with a replay has `compared` beside each replayed call, and `replay_ended` behind the last one.
+ * A session that begins with a replay has `compared` beside each replayed call, and `replay_ended` behind the last one. One
+ * whose process died has `resumed` where a later process goes on, also behind `sealed`, and is replayed from there.
  */
 import { z } from "zod";
 import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
@@ -320,6 +321,21 @@ export const ReplayEnded = z.strictObject({
 });
 export type ReplayEnded = z.infer<typeof ReplayEnded>;
 
+/**
+ * The process that ran the session died, and another one goes on with it: a fresh sandbox, the same harness, and the answers
+ * of this log up to here. A seal before it holds no more.
+ */
+export const Resumed = z.strictObject({
+  type: z.literal("resumed"),
+  time: Time,
+  /** The attempt at the rollout that the session is from here on. */
+  attempt: z.number().int().positive(),
+  /** Finished calls that are answered from the log, and the tokens that were sampled for them. */
+  calls: z.number().int().nonnegative(),
+  sampled_tokens: z.number().int().nonnegative(),
+});
+export type Resumed = z.infer<typeof Resumed>;
+
 /** Facts that identify a request's body without its content. */
 const BodySeen = z.strictObject({
   /** Bytes declared, or read. */
@@ -437,6 +453,7 @@ export const LogEntry = z.discriminatedUnion("type", [
   Replayed,
   Compared,
   ReplayEnded,
+  Resumed,
   Refused,
   ConversationOpened,
   Deleted,

@@ -257,6 +257,8 @@ const TrajectoryFields = z.strictObject({
   forked_from: ForkedFrom.nullable().default(null),
   /** null: no call of it was answered from a record. */
   replay: ReplayReport.nullable().default(null),
+  /** Where processes went on with it whose earlier one had died. `sampled_tokens`: of the calls that were not sampled again. */
+  resumed: z.array(z.strictObject({ attempt: z.number().int(), calls: z.number().int(), sampled_tokens: z.number().int() })).default([]),
   stop_reason: z.string().nullable(),
   in_loss: z.boolean(),
   in_baseline: z.boolean(),

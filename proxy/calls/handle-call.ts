@@ -77,7 +77,7 @@ async function take(session: Session, exchange: Exchange, around: CallSurroundin
     known.parent = restored.parent;
     const asked = { dialect: exchange.dialect.name, labels, request, sent: restored };
     const replayed = placeRequest(session, asked);
-    const identified = await identify(session, exchange, replayed ? { labels, ...replayed.found } : { request, labels, restored });
+    const identified = await identify(session, exchange, replayed ? replayed.found : { request, labels, restored });
     const found = await findOrBegin(session, exchange, { identified, replayed }, around);
     known.call = found.call;
     exchange.bytes.release();
@@ -131,7 +131,8 @@ async function findOrBegin(
   session.assertOpen();
   const admitted = admit(session, identified, matched.retryOf, around.pool);
   const { run, bases } = begin(session, exchange, identified, admitted);
-  const beside = replayed && placed && { replay: replayed.replay, recorded: placed.recorded };
+  // What goes on with its own record continues its own tokens, as any other call does.
+  const beside = replayed && placed && !replayed.replay.isOwn ? { replay: replayed.replay, recorded: placed.recorded } : null;
   run.follow(perform(session, { run, bases, identified, admitted, beside }, around));
   await run.recorded;
   return { call: run.call, run, isReplay: false };

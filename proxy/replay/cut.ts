@@ -10,7 +10,19 @@ export type Cut = {
   next: RecordedCall | null;
   /** The last turn that is answered; null: none is. */
   last: RecordedCall | null;
+  /** Ids of other calls that are sampled anew at their recorded requests. */
+  open: ReadonlySet<string>;
 };
+
+/**
+ * Where the process of the session died: what was finished is answered, and what was being sampled then is sampled anew. Of a
+ * request that was repeated the last try counts.
+ */
+export function cutAtDeath({ calls }: SessionRecording): Cut {
+  const repeated = new Set(calls.map(({ call }) => call.begun.retry_of));
+  const open = calls.filter(({ call }) => call.outcome === null && !repeated.has(call.id));
+  return { answered: idsOf(calls.filter(({ call }) => call.turn !== null)), next: null, last: null, open: idsOf(open) };
+}
 
 /**
  * Behind this turn, as `alidade show` numbers them; null: behind all of them. Throws `request_invalid` for a number that is no
@@ -18,12 +30,13 @@ export type Cut = {
  */
 export function cutAfter({ calls }: SessionRecording, turn: number | null): Cut {
   const ended = calls.filter(({ call }) => call.turn !== null);
-  if (turn === null) return { answered: idsOf(ended), next: null, last: ended.findLast(isTurnOfMain) ?? null };
+  const open = new Set<string>();
+  if (turn === null) return { answered: idsOf(ended), next: null, last: ended.findLast(isTurnOfMain) ?? null, open };
   const last = turn === 0 ? null : turnNamed(calls, turn);
   const next = last === null ? (calls.find(isTurnOfMain) ?? null) : nextOf(calls, last);
   if (next !== null) assertNoneBeside(calls, next, turn);
   const before = ended.filter(({ number }) => next === null || number < next.number);
-  return { answered: idsOf(before), next, last };
+  return { answered: idsOf(before), next, last, open };
 }
 
 function turnNamed(calls: readonly RecordedCall[], turn: number): RecordedCall {

@@ -38,18 +38,26 @@ export async function fromRecord(
   }
   if (placed?.isAnswered) {
     const recorded = replay.answerOf(placed);
-    const call = await copyCall(session, exchange, identified, recorded);
+    const call = replay.isOwn ? givenAgain(session, exchange, recorded.call.id) : await copyCall(session, exchange, identified, recorded);
     await session.record(replay.compared(placed, null));
     if (replay.hasGivenAll) await arrive(session, replay);
     return call;
   }
   if (placed !== null) await session.record(replay.compared(placed, null));
-  if (isWork(identified.labels.request_class)) {
+  // A sub-agent may be further than another one whose recorded answers are still to be given.
+  if (isWork(identified.labels.request_class) && (!replay.isOwn || replay.hasGivenAll)) {
     await arrive(session, replay);
     if (replay.stops) replay.stop();
   }
   if (replay.stops) throw new AlidadeError("session_sealed", "the replay is over: nothing is sampled behind it");
   return null;
+}
+
+/** The session's own call, whose answer its client did not live to use. */
+function givenAgain(session: Session, exchange: Exchange, callId: string): Call {
+  const call = session.call(callId) as Call;
+  session.running.join(call, exchange);
+  return call;
 }
 
 /** What comes now is sampled, or was not recorded. */

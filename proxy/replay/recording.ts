@@ -47,6 +47,13 @@ export function toRecording(sessionId: string, lines: readonly LogLine[]): Sessi
   return { opened, calls, tools: state.tools };
 }
 
+/** Calls that have an answer, and the tokens that were sampled here for them. */
+export function countFinished({ calls }: SessionRecording): { calls: number; sampled_tokens: number } {
+  const finished = calls.flatMap(({ call, finished }) => (call.turn && finished && finished.replayed_from === undefined ? [finished] : []));
+  const tokens = finished.map(({ sampled_ids, usage }) => sampled_ids?.length ?? usage.sampled_tokens ?? 0);
+  return { calls: finished.length, sampled_tokens: tokens.reduce((sum, count) => sum + count, 0) };
+}
+
 function reasonOf(damaged: LogLine | undefined): string {
   return damaged?.type === "damaged" ? damaged.reason : "it does not begin with `opened`";
 }

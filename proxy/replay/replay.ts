@@ -25,6 +25,11 @@ export type ReplayOptions = {
   rendered?: boolean;
   /** The last answer, given by hand. */
   edited?: RecordedCall | null;
+  /**
+   * The recording is the session's own, of a process that died: its calls are given again, and are its own as before. `before`:
+   * how an earlier such replay ended.
+   */
+  own?: { before: ReplayEnded | null } | null;
 };
 
 export type ReplayRequest = { dialect: string; labels: CallLabels; request: NeutralRequest; sent: RestoredRequest };
@@ -33,7 +38,13 @@ export type ReplayRequest = { dialect: string; labels: CallLabels; request: Neut
 export type RecordedPlace = { recorded: RecordedCall; isAnswered: boolean; comparison: RequestComparison };
 
 /** The request as the engine gets it, and its place; null where the record has none for it. */
-export type PlacedRequest = { request: NeutralRequest; restored: RestoredRequest; placed: RecordedPlace | null };
+export type PlacedRequest = {
+  request: NeutralRequest;
+  restored: RestoredRequest;
+  /** Under the recorded name of its agent, where the session goes on with its own record. */
+  labels: CallLabels;
+  placed: RecordedPlace | null;
+};
 
 export class Replay {
   readonly #options: ReplayOptions;
@@ -55,6 +66,11 @@ export class Replay {
 
   get isRendered(): boolean {
     return this.#options.rendered ?? false;
+  }
+
+  /** It goes on with the session's own calls. */
+  get isOwn(): boolean {
+    return this.#options.own != null;
   }
 
   get sourceId(): string {
@@ -98,14 +114,15 @@ export class Replay {
     const request = this.#withRecordedTools(asked.request);
     const placed = this.#find(asked, request, restored);
     // What came instead is told to the caller, who ends it.
-    if (placed === null || this.#isLeft(placed)) return { request, restored, placed };
+    if (placed === null || this.#isLeft(placed)) return { request, restored, labels: this.#ownLabels(asked.labels), placed };
     const { call } = placed.recorded;
     this.#taken.add(call.id);
     if (call.begun.agent !== "main") this.#agents.set(asked.labels.agent, call.begun.agent);
+    const labels = this.#ownLabels(asked.labels);
     this.#heard.add(asked.sent, call.messages);
     const recordedTools = this.#toolsOf(placed.recorded);
     if (!sameJson(asked.request.tools, recordedTools)) this.#tools.push({ sent: asked.request.tools, recorded: recordedTools });
-    return { request: this.#withRecordedTools(asked.request), restored: recordedRequest(call, restored.parent), placed };
+    return { request: this.#withRecordedTools(asked.request), restored: recordedRequest(call, restored.parent), labels, placed };
   }
 
   /** Gives the place back: the request turned out to be another one that comes again. */
@@ -123,6 +140,8 @@ export class Replay {
     }
     if (this.isOver || !isWork(labels.request_class)) return null;
     const { parent } = sent;
+    // A sub-agent that had asked nothing yet.
+    if (parent === null && this.isOwn && labels.agent !== "main") return null;
     const known = this.#byId.get(parent?.id ?? "");
     // What follows a turn that was sampled here is new, as is what follows the last one of the record.
     if (parent !== null && known === undefined) return null;
@@ -178,7 +197,7 @@ export class Replay {
       if (this.#taken.has(recorded.call.id) || begun.dialect !== dialect) continue;
       if ((begun.parent_call_id ?? null) !== (restored.parent?.id ?? null) || !this.#isSameAgent(begun, labels)) continue;
       const isAnswered = cut.answered.has(recorded.call.id) || (recorded.call.turn !== null && !isWork(begun.request_class));
-      const isNext = recorded === cut.next;
+      const isNext = recorded === cut.next || cut.open.has(recorded.call.id);
       if (!isAnswered && !isNext) continue;
       const comparison = compareRequests(
         { messages: recorded.call.messages, tools: this.#toolsOf(recorded) },
@@ -206,17 +225,25 @@ export class Replay {
       (one) =>
         one.call.begun.parent_call_id === callId &&
         isWork(one.call.begun.request_class) &&
-        (cut.answered.has(one.call.id) || one === cut.next),
+        (cut.answered.has(one.call.id) || one === cut.next || cut.open.has(one.call.id)),
     );
   }
 
-  /** Answers that a replay to the end must give: those that another recorded turn goes on from, and the last one. */
+  /**
+   * Answers that a replay to the end must give: those that another recorded turn goes on from, and the last one; of the session's
+   * own calls all that had arrived, for what they brought about is to be there again.
+   */
   get #required(): RecordedCall[] {
     const { recording, cut } = this.#options;
+    const isLast = (one: RecordedCall): boolean => (this.isOwn ? one.call.delivery === "complete" : one === cut.last);
     return recording.calls.filter(
       (one) =>
-        cut.answered.has(one.call.id) && isWork(one.call.begun.request_class) && (one === cut.last || this.#hasRecordedChild(one.call.id)),
+        cut.answered.has(one.call.id) && isWork(one.call.begun.request_class) && (isLast(one) || this.#hasRecordedChild(one.call.id)),
     );
+  }
+
+  #ownLabels(labels: CallLabels): CallLabels {
+    return this.isOwn ? { ...labels, agent: this.#agents.get(labels.agent) ?? labels.agent } : labels;
   }
 
   #toolsOf({ call }: RecordedCall): readonly Tool[] {
@@ -230,14 +257,15 @@ export class Replay {
 
   /** From the first call to the end of the replayed part, as the session's clock counted it. */
   #recordedMs(): number {
-    const { recording, cut } = this.#options;
+    const { recording, cut, own } = this.#options;
+    const before = own?.before ?? null;
     const calls = recording.calls.filter(({ call }) => cut.answered.has(call.id)).map(({ call }) => call);
     const [first] = calls;
     if (first === undefined) return 0;
-    const from = first.begun.time;
+    const from = before?.time ?? first.begun.time;
     const to = cut.next?.call.begun.time ?? Math.max(...calls.map(({ outcome, begun }) => outcome?.time ?? begun.time));
     const spans = calls.map(({ begun, outcome }) => ({ from: begun.time, to: outcome?.time ?? null, pauses: outcome?.pauses ?? [] }));
-    return to - from - pausedWithin(spans, from, to);
+    return (before?.recorded_ms ?? 0) + Math.max(0, to - from - pausedWithin(spans, from, to));
   }
 }
 

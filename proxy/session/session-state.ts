@@ -50,6 +50,7 @@ export class SessionState {
   readonly #pictures = new Set<string>();
   #pictureBytes = 0;
   #callCount = 0;
+  #toolRuns = 0;
   #spent: Spent = nothingSpent;
   #endedBy: BudgetName | null = null;
   #tries: Tries = noTries;
@@ -106,6 +107,11 @@ export class SessionState {
   /** Bytes of the pictures that its calls show, each once. */
   get pictureBytes(): number {
     return this.#pictureBytes;
+  }
+
+  /** Tool runs begun so far. */
+  get toolRuns(): number {
+    return this.#toolRuns;
   }
 
   get spent(): Spent {
@@ -177,6 +183,9 @@ export class SessionState {
       case "refused":
         this.#refused(line);
         break;
+      case "tool_begun":
+        this.#toolRuns = Math.max(this.#toolRuns, line.ordinal + 1);
+        break;
       case "conversation":
         this.#countPictures(line.messages);
         this.#conversations.set(line.conversation_id, line);
@@ -192,6 +201,9 @@ export class SessionState {
         break;
       case "sealed":
         this.#seal(line.reason);
+        break;
+      case "resumed":
+        this.#sealed = null;
         break;
       case "damaged":
         this.#damaged.push(line);

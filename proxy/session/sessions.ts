@@ -5,6 +5,7 @@ import { logSchemaVersion, type Opened } from "../../base/schema/session-log.ts"
 import { type NewSession, SessionSpec } from "../../base/schema/session-spec.ts";
 import type { GivenPlace } from "../calls/given-place.ts";
 import { withBudgets } from "../http/bounds.ts";
+import { countFinished, type SessionRecording, toRecording } from "../replay/recording.ts";
 import type { Store } from "../store/index.ts";
 import { LazyLog } from "./lazy-log.ts";
 import { rebuildSession } from "./rebuild.ts";
@@ -43,6 +44,23 @@ export class Sessions implements AsyncDisposable {
     const session = await this.#open(request, hashKey(key));
     if (counting === "caller") this.#counted.add(session);
     return { session, key };
+  }
+
+  /**
+   * Brings back the session of a process that died, for another attempt at its rollout, with what its log holds. What sealed it
+   * holds no more. Throws `not_found` where the log is gone, and `store_error` where it is damaged.
+   */
+  async resume(id: string, attempt: number): Promise<{ session: Session; recording: SessionRecording }> {
+    const lines = await this.store.read(id);
+    const recording = toRecording(id, lines);
+    const session = new Session(recording.opened, new LazyLog(this.store, id));
+    // A seal empties what is known of its calls.
+    for (const line of lines) if (line.type !== "sealed") session.bringBack(line);
+    await session.record({ type: "resumed", time: Date.now(), attempt, ...countFinished(recording) });
+    this.#attempts.add(id, { ...session.spec, attempt });
+    this.#counted.add(session);
+    this.#keep(session);
+    return { session, recording };
   }
 
   /**

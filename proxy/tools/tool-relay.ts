@@ -41,13 +41,14 @@ export class ToolRelay implements AsyncDisposable {
   readonly #failed = new AbortController();
   readonly #running = new Set<Promise<unknown>>();
   #ending = new AbortController();
-  #runs = 0;
+  #runs: number;
   #down: ToolServer | null = null;
 
   private constructor(session: Session, services: readonly ToolService[]) {
     this.#session = session;
     this.#services = services;
     this.#asked = new AskedCalls(session);
+    this.#runs = session.state.toolRuns;
   }
 
   /** Writes the lists of tools into the session's log. The relay owns the services: disposing it closes them. */

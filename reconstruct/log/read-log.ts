@@ -6,7 +6,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { Tool } from "../../base/schema/message.ts";
 import { withBase } from "../../base/schema/restored-turns.ts";
 import type { RewardComponent } from "../../base/schema/reward-component.ts";
-import type { Compared, DamagedLine, LogLine, Opened, ReplayEnded } from "../../base/schema/session-log.ts";
+import type { Compared, DamagedLine, LogLine, Opened, ReplayEnded, Resumed } from "../../base/schema/session-log.ts";
 import type { CallHistory, CallParts } from "./call-history.ts";
 import { type Lost, withoutDamage } from "./damage.ts";
 import { ToolHistory } from "./tool-history.ts";
@@ -23,6 +23,8 @@ export type SessionHistory = {
   /** Requests that were held against a record, and how the replay ended. */
   compared: Compared[];
   replay_ended: ReplayEnded | null;
+  /** Where other processes went on with it. What was held against the record, and a seal, are of the last of them. */
+  resumed: Resumed[];
   /** The newest revision wins. */
   rewarded: {
     revision: number;
@@ -40,6 +42,7 @@ export function readLog(entries: Iterable<LogLine>): SessionHistory {
     sealed_reason: null,
     compared: [],
     replay_ended: null,
+    resumed: [],
     rewarded: null,
   };
   const parts = new Map<string, CallParts>();
@@ -79,6 +82,10 @@ export function readLog(entries: Iterable<LogLine>): SessionHistory {
         break;
       case "replay_ended":
         log.replay_ended = entry;
+        break;
+      case "resumed":
+        log.resumed.push(entry);
+        Object.assign(log, { compared: [], replay_ended: null, sealed_reason: null });
         break;
       case "sealed":
         log.sealed_reason ??= entry.reason;

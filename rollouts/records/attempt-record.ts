@@ -13,7 +13,7 @@ import { lossOf, type reconstruction, type TrajectoryFacts, untrainedByAgent } f
 import type { ExpectedSandbox, SandboxFacts } from "../../sandboxes/index.ts";
 import { usesNetwork } from "../../sandboxes/index.ts";
 import type { NetworkRules } from "../../sandboxes/network/index.ts";
-import type { RolloutPlan } from "../rollout-plan.ts";
+import type { ResumePlan, RolloutPlan } from "../rollout-plan.ts";
 import type { HarnessRun } from "../run-harness.ts";
 import type { StepRun } from "../run-steps.ts";
 
@@ -124,6 +124,7 @@ export function recordOf(
     network: networkUse(plan.task, attempt.rules.log.use()),
     forked_from: attempt.session?.spec.forked_from ?? null,
     replay: trajectory?.replay ?? null,
+    resume: plan.resume ? toResumeRecord(plan.resume) : null,
     times: attempt.times,
     output_tail: run?.output_tail ?? null,
     summary: trajectory && {
@@ -134,6 +135,13 @@ export function recordOf(
       traces: trajectory.traces.length,
     },
   };
+}
+
+function toResumeRecord(resume: ResumePlan): RolloutRecord["resume"] {
+  const { how, again_tokens } = resume;
+  return how === "replay"
+    ? { how, spared_tokens: resume.sampled_tokens, again_tokens, why: null }
+    : { how, spared_tokens: 0, again_tokens, why: resume.why };
 }
 
 /** null: nothing of it may use a network, and nothing did. A verifier's own container may where its task may not. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { Policy } from "../../base/schema/policy.ts";
 import { groupBiases } from "../../base/schema/reasons/group-biases.ts";
 import { wordsOf } from "../../base/schema/reasons/meaning.ts";
-import { Tier } from "../../base/schema/rollout.ts";
+import { ResumeRecord, Tier } from "../../base/schema/rollout.ts";
 import { Purpose, SessionOptions } from "../../base/schema/session-spec.ts";
 import { Task } from "../../base/schema/task.ts";
 
@@ -260,6 +260,9 @@ export const AttemptResult = z.strictObject({
   sampled_tokens: z.number().int(),
   trainable_tokens: z.number().int(),
   figures: AttemptFigures.nullable().describe("null: no call was recorded, or an earlier version wrote the row"),
+  resume: ResumeRecord.nullable()
+    .default(null)
+    .describe("how it went on where its node had died; null: it did not, or another node had the log of its session"),
   times: z.record(z.string(), z.number()).describe("Unix milliseconds: queued, init, ready (for the harness), run, ran, post, done"),
   payload: PayloadRef.nullable().describe("null: no call was recorded"),
 });

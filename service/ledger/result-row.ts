@@ -81,6 +81,7 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
     sampled_tokens: 0,
     trainable_tokens: 0,
     figures: null,
+    resume: null,
     times: {},
     payload: null,
   };

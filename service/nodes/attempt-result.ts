@@ -21,6 +21,7 @@ export function attemptResult({ record, trajectory }: RolloutOutcome, payload: A
     sampled_tokens: summary?.sampled_tokens ?? 0,
     trainable_tokens: summary?.trainable_tokens ?? 0,
     figures: trajectory && attemptFigures(trajectory),
+    resume: record.resume,
     times: record.times,
     payload,
   };

@@ -6,7 +6,7 @@ import type { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
 import { assertTakesTools, checkPublicNetwork } from "../../rollouts/accepted/index.ts";
-import type { RunSetup } from "../../rollouts/index.ts";
+import { type ResumePlan, type RunSetup, toResumePlan } from "../../rollouts/index.ts";
 import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
 import { withServices } from "../../sandboxes/index.ts";
 import { type Blobs, packPictures, putAllPacked } from "../blobs/index.ts";
@@ -15,6 +15,7 @@ import { assertTrust } from "./assert-trust.ts";
 import { attemptPlan } from "./attempt-plan.ts";
 import { attemptResult } from "./attempt-result.ts";
 import type { NodeEnd, Stops } from "./claim-loop.ts";
+import type { LeftAttempts } from "./left-attempts.ts";
 
 export type AttemptSetup = {
   blobs: Blobs;
@@ -26,6 +27,8 @@ export type AttemptSetup = {
   admit?: (task: Task) => void;
   /** Options of sessions that a set leaves out. */
   session: Partial<SessionOptions>;
+  /** What an earlier process of this node was at; nothing where left out. */
+  left?: LeftAttempts;
 };
 
 type Payload = AttemptResult["payload"];
@@ -65,11 +68,22 @@ export class Attempts {
     assertTrust(claim, setup);
     admit?.(claim.task);
     assertTakesTools(claim.task, harness);
-    const plan = attemptPlan(claim, harness, session);
+    const resume = await this.#resumeOf(claim, harness);
+    const plan = { ...attemptPlan(claim, harness, session), ...(resume && { resume }) };
     setup.proxy.pool.assertPolicyOf(plan.session);
     await this.#prepare(claim);
     const slots = (slot === "evaluations" && setup.slots.evaluation) || setup.slots;
-    return makeAttempt({ ...setup, slots, folder: this.#folderOf(claim, keep, signal) }, plan, signal, drain);
+    const made = await makeAttempt({ ...setup, slots, folder: this.#folderOf(claim, keep, signal) }, plan, signal, drain);
+    this.#node.left?.delete(claim.rollout_id);
+    return made;
+  }
+
+  /** null: nothing of the rollout was sampled here by a process that died. */
+  async #resumeOf({ rollout_id, task, task_hash }: Claim, harness: Harness): Promise<ResumePlan | null> {
+    const { setup, left } = this.#node;
+    const record = left?.get(rollout_id);
+    if (record === undefined) return null;
+    return toResumePlan(setup.proxy.sessions.store, { record, task, task_hash, harness, wanted: setup.resume ?? "replay" });
   }
 
   /** The trajectory is a blob, with the record of its attempt, before the ledger hears of it. */

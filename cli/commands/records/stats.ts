@@ -1,9 +1,11 @@
 /** `alidade stats`: mean reward and pass@k of a run, by task and policy step. */
 import { type Command, InvalidArgumentError } from "commander";
 import { type Statistics, statisticsOf } from "../../../base/statistics/statistics.ts";
+import { describedResumes, type ResumeTally, resumeTally } from "../../../rollouts/index.ts";
+import { lastByTask } from "../../../rollouts/records/index.ts";
 import { toRollouts } from "../../../view/index.ts";
 import { table } from "../../../view/text/index.ts";
-import { print, toNumber } from "../command-line.ts";
+import { print, say, toNumber } from "../command-line.ts";
 import { entriesOf } from "../overview/entries-of.ts";
 import { between, short } from "../overview/evaluation-text.ts";
 import { addFilters, type FilterFlags, isMeant } from "../overview/filters.ts";
@@ -45,9 +47,18 @@ export function stats(program: Command): void {
         ...row,
         ...statisticsOf(all, { pass, ks }),
       }));
-      if (flags.json) print(JSON.stringify({ runs: folders, pass, statistics: rows }));
+      const resumes = await resumesOf(folders);
+      if (flags.json) print(JSON.stringify({ runs: folders, pass, statistics: rows, resumes }));
       else print(flags.csv ? asCsv(rows) : asTable(rows));
+      const told = describedResumes(resumes);
+      if (told !== null && !flags.json) say(`\n${told}`);
     });
+}
+
+/** Counts all rollouts of the runs, whatever is chosen of them. */
+async function resumesOf(folders: readonly string[]): Promise<ResumeTally> {
+  const last = await Promise.all(folders.map(async (folder) => [...(await lastByTask(folder)).values()].flat()));
+  return resumeTally(last.flat());
 }
 
 /** It reads the tokens of the run, and what that takes is loaded here alone. */

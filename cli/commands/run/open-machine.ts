@@ -51,6 +51,7 @@ export async function openMachine<Folder>(config: Config, place: MachinePlace<Fo
     proxy,
     ...(config.warm.sandboxes > 0 && { warm }),
     disk: new DiskBudget(own.backend, config.disk),
+    resume: config.resume,
     max_null_share: config.max_null_share,
     network: { ...publicGrantOf(config), bounds: networkBounds(config.bounds) },
     watcher: watching.watcher,

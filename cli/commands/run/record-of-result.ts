@@ -39,6 +39,7 @@ export function recordOfResult(row: ResultRow, trajectory: Trajectory | null, ha
     network: null,
     forked_from: trajectory?.forked_from ?? null,
     replay: trajectory?.replay ?? null,
+    resume: row.resume,
     times,
     output_tail: null,
     summary: trajectory && {

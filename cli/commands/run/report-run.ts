@@ -2,7 +2,7 @@
 import type { AlidadeError } from "../../../base/errors.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { describedPrompts, GroupPrompts } from "../../../exporters/index.ts";
-import { described, eachTrajectory, readRollouts, tallyOf } from "../../../rollouts/index.ts";
+import { described, describedResumes, eachTrajectory, readRollouts, resumeTally, tallyOf } from "../../../rollouts/index.ts";
 import { openIndex } from "../../../rollouts/records/index.ts";
 import { print, say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
@@ -33,12 +33,24 @@ async function reportRun({ path, records, leftOut }: ReportedRun, json: boolean)
   for await (const trajectory of eachTrajectory(path, onDamage)) prompts.add(trajectory);
   const different_prompts = prompts.different;
   if (json) {
-    print(JSON.stringify({ run: path, rollouts: records, left_out: leftOut, attempts: tally, different_prompts, damaged }));
+    print(
+      JSON.stringify({
+        run: path,
+        rollouts: records,
+        left_out: leftOut,
+        attempts: tally,
+        resumes: resumeTally(records),
+        different_prompts,
+        damaged,
+      }),
+    );
     return;
   }
   print(`\n${rolloutTable(records)}`);
   for (const message of leftOut) say(`\nTHIS TASK WAS LEFT OUT: ${message}`);
   if (Object.keys(tally.masked).length > 0) say(`\n${described(tally)}`);
+  const resumes = describedResumes(resumeTally(records));
+  if (resumes !== null) say(`\n${resumes}`);
   for (const message of damaged) say(`left out: ${message}`);
   for (const alarm of tally.alarms) say(`ALARM: ${alarm}`);
   for (const task of different_prompts) say(describedPrompts(task));

@@ -9,7 +9,7 @@ import { Appender } from "../../../proxy/store/index.ts";
 import { type ProgressEvent, reapAtWork, type Slots } from "../../../rollouts/index.ts";
 import type { SandboxBackend } from "../../../sandboxes/index.ts";
 import type { PolicyName } from "../../../service/ledger/index.ts";
-import { type NodeSetup, newestName, OldRecords } from "../../../service/nodes/index.ts";
+import { type NodeSetup, newestName, OldRecords, readLeftAttempts } from "../../../service/nodes/index.ts";
 import { type Config, sessionOptionsOf } from "../../config.ts";
 import { openEngines } from "../proxy/open-engine.ts";
 import { harnessOf } from "../run/harness-of.ts";
@@ -33,7 +33,7 @@ type NodePlace = {
   watching: Watching;
 };
 
-export type OpenedNode = AsyncDisposable & { proxy: HarnessProxy; node: Pick<NodeSetup, "setup" | "harnessNamed" | "session"> };
+export type OpenedNode = AsyncDisposable & { proxy: HarnessProxy; node: Pick<NodeSetup, "setup" | "harnessNamed" | "session" | "left"> };
 
 /**
  * Nothing is claimed yet. `drain` ends the opening, `cancel` a practice engine: what runs needs it after the drain. Throws what is
@@ -47,7 +47,9 @@ export async function openNode(config: Config, place: NodePlace, { drain: signal
     newestName(policies, name, isTrained(purpose) || !all.some((one) => isTrained(one.purpose))) !== null;
   const opened = scope.use(await openEngines(config, cancel));
   await removeDrafts(join(folder, "blobs"));
-  const attempts = scope.use(await Appender.open(join(folder, "attempts.jsonl")));
+  const file = join(folder, "attempts.jsonl");
+  const left = await readLeftAttempts(file);
+  const attempts = scope.use(await Appender.open(file));
   const engines = opened.engines.map((engine) => (isNamed(engine, opened.engines) ? { ...engine, policy: null } : engine));
   const records = {
     blobs: join(folder, "blobs"),
@@ -71,6 +73,7 @@ export async function openNode(config: Config, place: NodePlace, { drain: signal
     setup,
     harnessNamed: async (name: string | null) => (name === null ? own : harnessNamed(name)),
     session: sessionOptionsOf(config),
+    left,
   };
   const all = scope.move();
   return { proxy, node, [Symbol.asyncDispose]: () => all.disposeAsync() };

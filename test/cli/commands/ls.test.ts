@@ -36,6 +36,7 @@ const record = (rollout_id: string, fields: Partial<RolloutRecord>): RolloutReco
   network: null,
   forked_from: null,
   replay: null,
+  resume: null,
   times: { queued: 0, run: 1000, done: 3500 },
   output_tail: null,
   summary: null,

@@ -113,7 +113,11 @@ test("a run file with one's own tasks and harness leaves rollouts, sessions and 
   }
 });
 
-test("a run that was killed goes on: what was done is not repeated, what was running gets its next attempt, nothing is lost or doubled", async () => {
+for (const how of ["replay", "again"] as const)
+  test(`a run that was killed goes on (${how}): what was done is not repeated, what was running gets its next attempt, nothing is lost or doubled`, () =>
+    killedAndResumed(how));
+
+async function killedAndResumed(how: "replay" | "again"): Promise<void> {
   const hold = Promise.withResolvers<void>();
   let holding = 0;
   await using engine = await ScriptedEngine.start((request) => {
@@ -125,7 +129,7 @@ test("a run that was killed goes on: what was done is not repeated, what was run
   const folder = await fresh();
   await writeTask(folder, "small");
   const file = join(folder, "run.yaml");
-  await writeFile(file, runFile({ engine: engine.url, tasks: ["small"], more: "concurrency: { run: 1, init: 1 }\n" }));
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["small"], more: `concurrency: { run: 1, init: 1 }\nresume: ${how}\n` }));
   const out = join(folder, "runs");
   let path = "";
   {
@@ -143,6 +147,7 @@ test("a run that was killed goes on: what was done is not repeated, what was run
   const before = await linesOf(join(path, "rollouts.jsonl"), RolloutRecord);
   assert.deepEqual(before.map((one) => `${one.sample_index}#${one.attempt} ${one.state}`).sort(), ["0#1 done", "0#1 run", "1#1 run"]);
   const acknowledged = (await linesOf(join(path, "trajectories.jsonl"), Trajectory))[0];
+  const asked = engine.requests.length;
 
   const resumed = await cli(["run", "--resume", path, "--json"]);
   assert.equal(resumed.code, 0, resumed.stderr);
@@ -159,17 +164,31 @@ test("a run that was killed goes on: what was done is not repeated, what was run
   const keys = trajectories.map(
     (one) => `${one.group.sample_index}#${one.attempt} ${one.in_loss} ${one.calls.map((call) => call.outcome).join("+")}`,
   );
-  assert.deepEqual(keys.sort(), [
-    "0#1 true delivered+delivered",
-    "1#1 false delivered+failed",
-    "1#2 true delivered+delivered",
-    "2#1 true delivered+delivered",
-  ]);
+  const first = trajectories[0]?.calls[0]?.sampled_length ?? 0;
+  const { resume } = jsonOf<Ran>(resumed).rollouts[1] ?? assert.fail();
+  if (how === "replay") {
+    // Its session goes on: the turn that was finished is not sampled again, and is trained, once.
+    assert.deepEqual(keys.sort(), ["0#1 true delivered+delivered", "1#2 true delivered+failed+delivered", "2#1 true delivered+delivered"]);
+    assert.equal(engine.requests.length, asked + 3);
+    assert.deepEqual(resume, { how: "replay", spared_tokens: first, again_tokens: 0, why: null });
+    const goesOn = trajectories.find(({ attempt }) => attempt === 2) ?? assert.fail();
+    assert.deepEqual(goesOn.resumed, [{ attempt: 2, calls: 1, sampled_tokens: first }]);
+    assert.equal(goesOn.fidelity.trainable_tokens, trajectories[0]?.fidelity.trainable_tokens);
+  } else {
+    assert.deepEqual(keys.sort(), [
+      "0#1 true delivered+delivered",
+      "1#1 false delivered+failed",
+      "1#2 true delivered+delivered",
+      "2#1 true delivered+delivered",
+    ]);
+    assert.equal(engine.requests.length, asked + 4);
+    assert.deepEqual([resume?.how, resume?.spared_tokens, resume?.again_tokens], ["again", 0, first]);
+  }
 
   const again = await cli(["run", "--resume", path, "--json"]);
   assert.equal(again.code, 0, again.stderr);
   assert.deepEqual(await linesOf(join(path, "trajectories.jsonl"), Trajectory), trajectories, "a finished run has nothing to go on with");
-});
+}
 
 test("a run takes the tasks that `tasks list` shows for the same flags, and --resume the same ones", async () => {
   await using engine = await ScriptedEngine.start(solve);

@@ -9,7 +9,7 @@ import { type RunningCli, startCli } from "./cli.ts";
 
 export type ClusterLine = {
   cursor: string;
-  result: { rollout_id: string; state: string; reward: number; attempt: number; policies: unknown[] };
+  result: { rollout_id: string; state: string; reward: number; attempt: number; policies: unknown[]; resume: { how: string } | null };
   trajectories: unknown[];
 };
 

@@ -17,6 +17,7 @@ export function attemptResult(more: Partial<AttemptResult> = {}): AttemptResult 
     sampled_tokens: 3,
     trainable_tokens: 3,
     figures: null,
+    resume: null,
     times: {},
     payload: null,
     ...more,
