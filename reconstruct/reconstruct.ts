@@ -13,7 +13,7 @@ import { measureFidelity } from "./fidelity.ts";
 import type { CallHistory } from "./log/call-history.ts";
 import { type Conversations, layOut } from "./log/conversations.ts";
 import { findEvidence, outcomeOf } from "./log/outcome.ts";
-import { isOfOtherPolicy, knownBeforeHold, policyAtStart, weightSpansOf } from "./log/policy-of.ts";
+import { isOfOtherPolicy, knownBeforeHold, partsOf, policyAtStart, policyParts, weightSpansOf } from "./log/policy-of.ts";
 import { readLog, type SessionHistory } from "./log/read-log.ts";
 import { replayReport } from "./log/replay-report.ts";
 import { whyUncounted } from "./log/uncounted.ts";
@@ -235,6 +235,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
       start: policyAtStart(call),
       end: finished?.policy ?? null,
       spans: weightSpansOf(call) ?? [],
+      ...(partsOf(call).length > 0 && { parts: policyParts(call) }),
       check: call.tries.at(-1)?.policy_check ?? null,
     },
     input: input === undefined ? [] : places.message_trie.items(input).map(messageId),

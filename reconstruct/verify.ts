@@ -31,7 +31,7 @@ export function verifyTrajectory(trajectory: Trajectory, exchanges: EngineExchan
   report.mismatches.push(...findStrayTrainables(trajectory));
   for (const sample of samplesOf(trajectory)) {
     if (sample.trained === 0) continue;
-    const problem = sample.problem ?? recording.claim(sample);
+    const problem = sample.problem ?? recording.claimAll(sample);
     if (problem === null) {
       report.calls++;
       report.trainable_tokens += sample.trained;
@@ -122,6 +122,8 @@ type VerifiedSample = {
   prompt: number[];
   token_ids: number[];
   logprobs: (number | null)[];
+  /** Where each exchange begins that sampled a part of it. */
+  starts: number[];
   /** Tokens that some trainer may train. */
   trained: number;
   problem: string | null;
@@ -130,6 +132,7 @@ type VerifiedSample = {
 /** Each call's sample, put together again from the nodes that a split made of it. */
 function samplesOf(trajectory: Trajectory): VerifiedSample[] {
   const paths = new TokenPaths(trajectory);
+  const parts = new Map(trajectory.calls.map(({ call_id, policy }) => [call_id, policy.parts?.map(({ start }) => start)]));
   const samples = new Map<string, VerifiedSample>();
   const ends = new Map<string, string>();
   for (const node of trajectory.nodes) {
@@ -147,7 +150,8 @@ function samplesOf(trajectory: Trajectory): VerifiedSample[] {
 
   function start(node: TreeNode): VerifiedSample {
     const prompt = node.parent_id === null ? [] : paths.tokens(node.parent_id);
-    return { call_id: node.call_id, node_id: node.node_id, prompt, token_ids: [], logprobs: [], trained: 0, problem: null };
+    const starts = parts.get(node.call_id) ?? [0];
+    return { call_id: node.call_id, node_id: node.node_id, prompt, token_ids: [], logprobs: [], starts, trained: 0, problem: null };
   }
 }
 
@@ -172,8 +176,35 @@ class Recording {
     return left;
   }
 
+  /** Takes the exchanges that this sample came from: one, or one for each part of one that weight updates interrupted. */
+  claimAll(sample: VerifiedSample): string | null {
+    for (const [at, start] of sample.starts.entries()) {
+      const end = sample.starts[at + 1] ?? null;
+      const part = partOf(sample, start, end ?? sample.token_ids.length);
+      const problem = end === null ? this.claim(part) : this.#claimBeginning(part);
+      if (problem !== null) return problem;
+    }
+    return null;
+  }
+
+  /** An interrupted exchange may have brought more than was kept. */
+  #claimBeginning(part: SampledPart): string | null {
+    for (const same of this.#byIds.values()) {
+      const index = same.findIndex(
+        ({ prompt_token_ids, token_ids, logprobs }) =>
+          sameIds(prompt_token_ids, part.prompt) &&
+          sameIds(token_ids.slice(0, part.token_ids.length), part.token_ids) &&
+          this.#sameLogprobs(logprobs?.slice(0, part.token_ids.length) ?? null, part.logprobs),
+      );
+      if (index < 0) continue;
+      same.splice(index, 1);
+      return null;
+    }
+    return this.#nearest(part);
+  }
+
   /** Takes the exchange that this sample came from; else says what is wrong. */
-  claim(sample: VerifiedSample): string | null {
+  claim(sample: SampledPart): string | null {
     const same = this.#byIds.get(keyOf(sample.prompt, sample.token_ids)) ?? [];
     const index = same.findIndex((exchange) => this.#sameLogprobs(exchange.logprobs, sample.logprobs));
     if (index >= 0) {
@@ -192,7 +223,7 @@ class Recording {
   }
 
   /** The nearest exchange and its distance, to help find the cause. */
-  #nearest(sample: VerifiedSample): string {
+  #nearest(sample: SampledPart): string {
     const claimed = [...sample.prompt, ...sample.token_ids];
     let best = 0;
     for (const { prompt_token_ids, token_ids } of this.#all)
@@ -200,6 +231,16 @@ class Recording {
     const where = best < sample.prompt.length ? "of its prompt" : "of its prompt and sample";
     return `no unclaimed exchange has its ${sample.prompt.length} prompt and ${sample.token_ids.length} sampled ids; the nearest one has the first ${best} ${where}`;
   }
+}
+
+type SampledPart = Pick<VerifiedSample, "prompt" | "token_ids" | "logprobs">;
+
+function partOf({ prompt, token_ids, logprobs }: SampledPart, start: number, end: number): SampledPart {
+  return {
+    prompt: start === 0 ? prompt : [...prompt, ...token_ids.slice(0, start)],
+    token_ids: token_ids.slice(start, end),
+    logprobs: logprobs.slice(start, end),
+  };
 }
 
 const keyOf = (prompt: number[], sampled: number[]): string => `${prompt.join()}|${sampled.join()}`;

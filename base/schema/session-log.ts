@@ -211,6 +211,17 @@ export const ContinuityRecord = z.discriminatedUnion("mode", [
 ]);
 export type ContinuityRecord = z.infer<typeof ContinuityRecord>;
 
+/**
+ * Sampled tokens from `start` to before the next part are of the try with the number `try`, and so of its policy. A fence
+ * interrupted it behind them. `dropped`: tokens behind its part that had come too.
+ */
+export const SamplePart = z.strictObject({
+  start: z.number().int().nonnegative(),
+  try: z.number().int().positive(),
+  dropped: z.number().int().nonnegative(),
+});
+export type SamplePart = z.infer<typeof SamplePart>;
+
 export const CallFinished = z.strictObject({
   type: z.literal("call_finished"),
   time: Time,
@@ -239,6 +250,8 @@ export const CallFinished = z.strictObject({
    * the policy at the start. Absent: none had, or the change came outside of a hold.
    */
   tokens_before_hold: z.number().int().positive().optional(),
+  /** In order. Absent: one try sampled it all. */
+  parts: z.array(SamplePart).optional(),
   weights: z.array(WeightSpan).optional(),
   pauses: z.array(Pause).optional(),
   /** Absent in sessions without continuity. */

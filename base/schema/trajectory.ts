@@ -103,6 +103,8 @@ export const CallRecord = z.strictObject({
     start: Policy.nullable(),
     end: Policy.nullable(),
     spans: z.array(WeightSpan).default([]),
+    /** Where each part of a sample begins that weight updates interrupted, and the policy that sampled it. Absent: one policy did. */
+    parts: z.array(z.strictObject({ start: z.number().int().nonnegative(), policy: Policy.nullable() })).optional(),
     /** How the policy at the start compares with the name that its engine reports; null without a policy. */
     check: PolicyCheck.nullable().default(null),
   }),

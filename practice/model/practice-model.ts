@@ -6,7 +6,8 @@ import type { LogprobsMode } from "./sampler.ts";
 export class PracticeModel {
   readonly name: string;
   readonly maxModelLen: number;
-  readonly policy: PracticePolicy;
+  /** The weights; others take the place of these for requests that begin later. */
+  policy: PracticePolicy;
   #requests = 0;
 
   constructor(options: { name: string; seed: number; maxModelLen: number; logprobsMode?: LogprobsMode }) {

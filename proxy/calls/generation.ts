@@ -7,16 +7,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, type ErrorCode } from "../../base/errors.ts";
 import { type Media, withBytes } from "../../base/media/media.ts";
-import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
+import type { CallFinished, SamplePart, Tried } from "../../base/schema/session-log.ts";
 import { LostAnswer, type SampleEvent, type SampleRequest, type TokenTexts } from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease, OpenPause } from "../pool/engine-lease.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
-import type { EngineSlot, ServedBy } from "../pool/engine-slot.ts";
+import type { EngineSlot, Otherwise, ServedBy } from "../pool/engine-slot.ts";
 import type { Wish } from "../pool/own-model.ts";
 import { toErrorRecord } from "../session/error-record.ts";
 import type { TokenBase } from "../session/prompt-tokens.ts";
-import { type LiveEvent, Sample, type SampleResult } from "./sample.ts";
+import { Interrupted, restOf } from "./interrupted/interrupted.ts";
+import { type KeptTokens, keepTokens } from "./interrupted/kept-tokens.ts";
+import { whyNotOn } from "./interrupted/why-not-on.ts";
+import { type LiveEvent, promptBehind, Sample, type SampleResult } from "./sample.ts";
 
 /** Harnesses that lost a connection come back after 8 to 40 s; after this time none does. */
 const abandonedAfterMs = 60_000;
@@ -49,8 +52,15 @@ export type Engines = {
 
 type PolicyOfCall = Pick<CallFinished, "policy" | "policy_changed" | "tokens_before_hold">;
 
+/** What a call has when a fence has interrupted it. */
+type SoFar = { kept: KeptTokens | null; parts: SamplePart[]; interruptions: number };
+
+/** One try and what came of it. `isInterrupted`: it made way for new weights, and its call goes on behind the gate. */
+type TryResult = { sample: Sample; failure: AlidadeError | null; isInterrupted: boolean };
+
 export type GenerationResult = SampleResult &
-  PolicyOfCall & {
+  PolicyOfCall &
+  Pick<CallFinished, "parts"> & {
     /** The engine of the last try; null where none was entered. */
     served: ServedBy | null;
   };
@@ -75,6 +85,8 @@ export class Generation {
   readonly #abort = new AbortController();
   /** The sample of the try that sampled something; no other try follows that one. */
   #sample: Sample | null = null;
+  /** Whether the try at work was asked to make way for new weights: from the moment at which it has its place. */
+  #interrupted = new Interrupted();
   #followers: ((events: LiveEvent[]) => void)[] = [];
   #abandoned: NodeJS.Timeout | null = null;
 
@@ -156,33 +168,50 @@ export class Generation {
     const tries = this.#tries;
     const avoid = new Set<EngineSlot>();
     const told = {
-      onPlaced: (lease: EngineLease) => void tries.push(newTry(lease, request.call_id, tries.length + 1)),
+      onPlaced: (lease: EngineLease) => {
+        tries.push(newTry(lease, request.call_id, tries.length + 1));
+        this.#interrupted = new Interrupted(whyNotOn(lease, request), request.live === true);
+      },
       onPause: (from: number) => this.#pause(from),
       onCancel: (error: AlidadeError) => this.#abort.abort(error),
+      onInterrupt: (otherwise: Otherwise) => this.#interrupted.ask(otherwise),
       sampled: () => this.sampledTokens,
     };
+    const soFar: SoFar = { kept: null, parts: [], interruptions: 0 };
     for (;;) {
       let lease: EngineLease;
       try {
         lease = await pool.enter(wish, { avoid, signal: this.#abort.signal, ...told });
       } catch (error) {
         return {
-          ...new Sample(null, request, []).result(asAlidadeError(error, "engine_unreachable"), tries),
+          ...new Sample(null, request, [], soFar.kept).result(asAlidadeError(error, "engine_unreachable"), tries),
+          ...partsOf(soFar),
           policy: null,
           served: null,
         };
       }
       const tried = tries.at(-1) as Tried;
-      const { sample, failure } = await this.#try(lease, request, { tried, accept, continued });
+      startOver(soFar, lease, tries);
+      this.sampledTokens = soFar.kept?.ids.length ?? 0;
+      const { sample, failure, isInterrupted } = await this.#try(lease, request, { tried, accept, continued, soFar });
+      if (isInterrupted) {
+        pool.leave(lease, null);
+        continue;
+      }
       pool.leave(lease, failure);
       avoid.add(lease.slot);
       this.wasRefused ||= failure !== null;
       if (
         !failure ||
-        !mayTryAgain(failure, tried, tries.length, lease.slot.resampleLost) ||
-        !(await this.#worthWaiting(failure, tries.length, avoid))
+        !mayTryAgain(failure, tried, tries.length - soFar.interruptions, lease.slot.resampleLost) ||
+        !(await this.#worthWaiting(failure, tries.length - soFar.interruptions, avoid))
       )
-        return { ...sample.result(failure, tries), ...policyOf(lease), served: { slot: lease.slot, model: lease.model } };
+        return {
+          ...sample.result(failure, tries),
+          ...partsOf(soFar, tried.try),
+          ...policyOf(lease),
+          served: { slot: lease.slot, model: lease.model },
+        };
     }
   }
 
@@ -201,37 +230,49 @@ export class Generation {
     return !signal.aborted;
   }
 
-  /** One try at one engine. Never throws. */
+  /** One try at one engine, behind what earlier ones left. Never throws. */
   async #try(
     lease: EngineLease,
     request: GenerationRequest,
-    { tried, accept, continued }: { tried: Tried; accept: () => void; continued: Engines["continued"] },
-  ): Promise<{ sample: Sample; failure: AlidadeError | null }> {
-    const sample = new Sample(lease, request, this.#engines.bases);
+    { tried, accept, continued, soFar }: { tried: Tried; accept: () => void; continued: Engines["continued"]; soFar: SoFar },
+  ): Promise<TryResult> {
+    const sample = new Sample(lease, request, this.#engines.bases, soFar.kept);
+    const interrupted = this.#interrupted;
+    const signal = AbortSignal.any([this.#abort.signal, interrupted.signal]);
     let failure: AlidadeError | null = null;
     let isAsked = false;
     try {
       assertTakes(lease, request);
-      const ids = sample.continues(await continued?.(lease, this.#abort.signal));
+      const ids = soFar.kept ? { prompt_ids: promptBehind(soFar.kept) } : sample.continues(await continued?.(lease, signal));
       const texts = await this.#engines.texts?.(lease.facts.fingerprints?.tokenizer ?? null);
       // The bytes are at hand as long as the engine is asked, and not for the life of the call.
       const messages = withBytes(request.messages, this.#engines.media);
-      const toSample = { ...request, ...ids, messages, ...(texts && { texts }), model: lease.model, cache_salt: lease.cacheSalt };
+      const asked = soFar.kept ? restOf(request, soFar.kept, tried.try) : request;
+      const toSample = { ...asked, ...ids, messages, ...(texts && { texts }), model: lease.model, cache_salt: lease.cacheSalt };
       const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
+      signal.throwIfAborted();
       isAsked = true;
-      if (lease.engine.sampleInto) await lease.engine.sampleInto(toSample, this.#abort.signal, take);
-      else for await (const event of lease.engine.sample(toSample, this.#abort.signal)) take([event]);
+      if (lease.engine.sampleInto) await lease.engine.sampleInto(toSample, signal, take);
+      else for await (const event of lease.engine.sample(toSample, signal)) take([event]);
+      await interrupted.assertRead(sample, lease);
     } catch (error) {
       failure = this.#abort.signal.aborted ? asAlidadeError(this.#abort.signal.reason, "cancelled") : asAlidadeError(error, "engine_error");
     }
     failure ??= sample.complaint();
+    const isInterrupted = failure !== null && interrupted.signal.aborted && !this.#abort.signal.aborted;
+    if (isInterrupted) {
+      failure = interrupted.error;
+      // Weights that were changed outside of the fence are of an unknown token on.
+      const mayKeep = interrupted.mayKeep && !lease.hasChangedPolicy;
+      goOnWith(soFar, sample, mayKeep ? ((isAsked ? await keepTokens(sample, lease) : null) ?? soFar.kept) : null, tried.try);
+    }
     tried.time = Date.now();
     tried.error = failure && toErrorRecord(failure);
     if (failure) {
       tried.may_have_sampled = isAsked && mayHaveSampled(failure, tried);
-      tried.status ??= this.#abort.signal.aborted || hasNoAnswer(failure) ? null : failure.status;
+      tried.status ??= signal.aborted || hasNoAnswer(failure) ? null : failure.status;
     }
-    return { sample, failure };
+    return { sample, failure, isInterrupted };
   }
 
   #pause(from: number): (to: number) => void {
@@ -258,6 +299,7 @@ export class Generation {
       // Nearly always it is one: an array that grows takes room for many at once.
       if (live !== null) shown = shown.length === 0 ? [live] : [...shown, live];
     }
+    sample.mark();
     if (this.sampledTokens > before) this.#onSampled?.();
     if (shown.length > 0) for (const show of this.#followers) show(shown);
   }
@@ -266,6 +308,32 @@ export class Generation {
 function liveEvent(event: SampleEvent): LiveEvent | null {
   if (event.type === "text-delta" || event.type === "reasoning-delta" || event.type === "tool-call") return event;
   return event.type === "tokens" && event.tokens ? { type: "tokens", tokens: event.tokens } : null;
+}
+
+/** Ids mean something to one tokenizer only: at another engine the call is asked anew from its prompt. */
+function startOver(soFar: SoFar, { facts }: EngineLease, tries: readonly Tried[]): void {
+  const last = soFar.parts.at(-1);
+  if (!soFar.kept || last === undefined) return;
+  const [then, now] = [tries[last.try - 1]?.fingerprints ?? null, facts.fingerprints ?? null];
+  const isSame = then?.tokenizer != null && then.tokenizer === now?.tokenizer && then.template === now.template;
+  if (isSame && facts.token_in) return;
+  soFar.kept = null;
+  soFar.parts = [];
+}
+
+/** Notes what an interrupted try leaves. `kept` null: nothing of it, so the call begins anew from its prompt. */
+function goOnWith(soFar: SoFar, sample: Sample, kept: KeptTokens | null, number: number): void {
+  const start = soFar.kept?.ids.length ?? 0;
+  soFar.interruptions++;
+  soFar.kept = kept;
+  if (kept === null) soFar.parts = [];
+  else if (kept.ids.length > start) soFar.parts.push({ start, try: number, dropped: sample.sampledTokens - kept.ids.length });
+}
+
+/** Nothing where one try sampled it all. `last`: the number of the try that sampled the rest. */
+function partsOf({ kept, parts }: SoFar, last?: number): Pick<CallFinished, "parts"> {
+  if (kept === null || parts.length === 0) return {};
+  return { parts: [...parts, ...(last === undefined ? [] : [{ start: kept.ids.length, try: last, dropped: 0 }])] };
 }
 
 function newTry(lease: EngineLease, call_id: string, number: number): Tried {

@@ -1,16 +1,17 @@
 /** What one try has sampled so far, and in the end what is recorded of it. */
 
 import { AlidadeError } from "../../base/errors.ts";
-import type { Message, Part } from "../../base/schema/message.ts";
+import type { Message, Part, Usage } from "../../base/schema/message.ts";
 import type { SampledToken } from "../../base/schema/sampled-token.ts";
 import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
-import { textOfIds } from "../../base/tokens/id-text.ts";
+import { type IdText, textOfIds } from "../../base/tokens/id-text.ts";
 import { GrowingText } from "../../base/wire/growing-text.ts";
 import { type EngineFacts, isUnderGrammar, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import { toErrorRecord } from "../session/error-record.ts";
 import { type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
+import { isMisread, type Keepable, type KeptTokens, type Mark, type SaidSoFar } from "./interrupted/kept-tokens.ts";
 
 /** What a live relay shows of it. */
 export type LiveEvent =
@@ -19,7 +20,7 @@ export type LiveEvent =
 
 export type SampleResult = Omit<
   CallFinished,
-  "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy" | "policy_changed" | "tokens_before_hold"
+  "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy" | "policy_changed" | "tokens_before_hold" | "parts"
 > & {
   /** What `error` is the record of. */
   failure: AlidadeError | null;
@@ -27,7 +28,10 @@ export type SampleResult = Omit<
   tries: Tried[];
 };
 
-export class Sample {
+/** What a `Sample` reads of its request. */
+export type AskedOfSample = Pick<SampleRequest, "sampling" | "tools" | "tool_choice" | "live">;
+
+export class Sample implements Keepable {
   readonly #engine: string | null;
   readonly #facts: EngineFacts | null;
   readonly #grammar: boolean;
@@ -43,10 +47,21 @@ export class Sample {
   /** The last part, where it is text and may go on. */
   #open: { type: "text" | "reasoning"; text: GrowingText } | null = null;
   #end: Extract<SampleEvent, { type: "end" }> | null = null;
+  /** Where an interrupted sample may be cut: none where its client has seen it. */
+  readonly #marks: Mark[] | null;
+  readonly #lengths = { reasoning: 0, text: 0 };
+  /** Nothing but a thought and a text behind it, so far. */
+  #isPlain = true;
+  readonly #kept: KeptTokens | null;
+  /** The first thing that was said behind what was kept. */
+  #firstSaid: { type: Part["type"]; text: string } | null = null;
 
-  /** No lease: the call never came to an engine. */
-  constructor(lease: EngineLease | null, request: Pick<SampleRequest, "sampling" | "tools" | "tool_choice">, bases: readonly TokenBase[]) {
+  /** No lease: the call never came to an engine. `kept`: what an earlier request sampled, behind which this one goes on. */
+  constructor(lease: EngineLease | null, request: AskedOfSample, bases: readonly TokenBase[], kept: KeptTokens | null = null) {
     this.#bases = bases;
+    this.#marks = request.live ? null : [];
+    this.#kept = kept;
+    if (kept) this.#goOnFrom(kept);
     this.#engine = lease?.engine.name ?? null;
     this.#facts = lease?.facts ?? null;
     this.#grammar = isUnderGrammar(request, lease?.engine ?? null);
@@ -62,8 +77,11 @@ export class Sample {
   take(event: Exclude<SampleEvent, { type: "accepted" }>): boolean {
     switch (event.type) {
       case "prompt":
-        this.#prompt = promptTokens(this.#bases, event);
-        this.#tookThePrompt = this.#continued?.prompt_ids?.is(textOfIds(event)) ?? true;
+        if (this.#kept) this.#tookThePrompt = promptBehind(this.#kept).is(textOfIds(event));
+        else {
+          this.#prompt = promptTokens(this.#bases, event);
+          this.#tookThePrompt = this.#continued?.prompt_ids?.is(textOfIds(event)) ?? true;
+        }
         return false;
       case "tokens":
         for (const id of event.token_ids) this.#sampledIds.push(id);
@@ -76,11 +94,68 @@ export class Sample {
         return true;
       case "tool-call":
         this.#closePart();
+        this.#isPlain = false;
+        this.#firstSaid ??= { type: "tool_call", text: "" };
         this.#parts.push({ type: "tool_call", id: event.id, name: event.name, arguments: event.arguments, kind: "function" });
         return true;
       case "end":
         this.#end = event;
         return false;
+    }
+  }
+
+  /** All that came at once was taken. */
+  mark(): void {
+    if (this.#isPlain && this.#sampledIds.length > 0) this.#marks?.push({ ids: this.#sampledIds.length, ...this.#lengths });
+  }
+
+  get marks(): readonly Mark[] {
+    return this.#marks ?? [];
+  }
+
+  get sampledTokens(): number {
+    return this.#sampledIds.length;
+  }
+
+  idsUntil({ ids }: Mark): number[] {
+    return this.#sampledIds.slice(0, ids);
+  }
+
+  saidUntil({ reasoning, text }: Mark): SaidSoFar {
+    this.#closePart();
+    const said = (type: "reasoning" | "text", length: number): string => {
+      const part = this.#parts.find((one) => one.type === type);
+      return part?.type === type ? part.text.slice(0, length) : "";
+    };
+    return { reasoning: said("reasoning", reasoning), text: said("text", text) };
+  }
+
+  keep(mark: Mark): KeptTokens | null {
+    if (this.#prompt === null || !this.#tookThePrompt || this.#end?.misaligned) return null;
+    const { reasoning, text } = this.saidUntil(mark);
+    const parts: Part[] = [
+      ...(reasoning === "" ? [] : [{ type: "reasoning" as const, text: reasoning }]),
+      ...(text === "" ? [] : [{ type: "text" as const, text }]),
+    ];
+    const until = <T>(list: readonly T[]): T[] => list.slice(0, mark.ids);
+    return { prompt: this.#prompt, ids: until(this.#sampledIds), logprobs: until(this.#logprobs), tokens: until(this.#tokens), parts };
+  }
+
+  /** Whether the engine's parser took what came behind the kept tokens for something else than they were. */
+  async isMisread(detokenize: (ids: number[]) => Promise<string>): Promise<boolean> {
+    if (!this.#kept || this.#firstSaid === null) return false;
+    const { type, text } = this.#firstSaid;
+    return isMisread(this.#kept.parts, type, text, await detokenize(this.#sampledIds.slice(this.#kept.ids.length)));
+  }
+
+  #goOnFrom({ prompt, ids, logprobs, tokens, parts }: KeptTokens): void {
+    this.#prompt = prompt;
+    for (const id of ids) this.#sampledIds.push(id);
+    for (const logprob of logprobs) this.#logprobs.push(logprob);
+    for (const token of tokens) this.#tokens.push(token);
+    for (const part of parts) {
+      this.#parts.push({ ...part });
+      if (part.type === "text" || part.type === "reasoning") this.#lengths[part.type] += part.text.length;
     }
   }
 
@@ -124,7 +199,7 @@ export class Sample {
       message,
       finish_reason: failure ? "error" : (this.#end?.finish_reason ?? "error"),
       stop: this.#end?.stop ?? null,
-      usage: this.#end?.usage ?? { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null },
+      usage: this.#usage(),
       engine: this.#engine,
       engine_model: this.#end?.engine_model ?? null,
       ...(this.#end?.weights ? { weights: this.#end.weights } : {}),
@@ -140,7 +215,7 @@ export class Sample {
     if (!hasIds) return "no_token_ids: the engine gave no token ids for this call";
     if (this.#end?.misaligned) return `misaligned: ${this.#end.misaligned}`;
     if (!this.#tookThePrompt) return "misaligned: the engine sampled on another prompt than the ids that it was given";
-    const counted = this.#end?.usage.sampled_tokens;
+    const counted = this.#end ? this.#usage().sampled_tokens : undefined;
     // This comes before the logprobs: a call without logprobs needs the ids even more. A broken answer has no count.
     if (counted !== undefined && counted !== this.#sampledIds.length)
       return `misaligned: the engine counted ${counted ?? "no"} sampled tokens and gave ${this.#sampledIds.length} ids`;
@@ -150,7 +225,24 @@ export class Sample {
     return null;
   }
 
+  /** As the engine counted it; behind kept tokens its prompt held those, and what it read of them from its cache says nothing of the call. */
+  #usage(): Usage {
+    const usage = this.#end?.usage ?? { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
+    if (!this.#kept) return usage;
+    const kept = this.#kept.ids.length;
+    const { prompt_tokens, sampled_tokens } = usage;
+    return {
+      prompt_tokens: prompt_tokens === null ? null : prompt_tokens - kept,
+      cached_tokens: null,
+      sampled_tokens: sampled_tokens === null ? null : sampled_tokens + kept,
+      reasoning_tokens: null,
+    };
+  }
+
   #grow(type: "text" | "reasoning", text: string): void {
+    if (type === "reasoning" && this.#lengths.text > 0) this.#isPlain = false;
+    this.#lengths[type] += text.length;
+    this.#firstSaid ??= { type, text };
     if (this.#open?.type !== type) {
       this.#closePart();
       this.#open = { type, text: new GrowingText() };
@@ -167,4 +259,9 @@ export class Sample {
     else this.#parts.push({ type, text: text.toString() });
     this.#open = null;
   }
+}
+
+/** The prompt of the request that goes on from there. */
+export function promptBehind({ prompt, ids }: KeptTokens): IdText {
+  return prompt.whole.append(ids);
 }

@@ -86,10 +86,11 @@ export function engineRoutes({ pool, fences }: Controlled): ListenerRoute[] {
     defineRoute({
       method: "post",
       path: "/pause",
-      title: "Shuts the gate of the engines, and answers `{fence, drained, running, held}`",
+      title:
+        "Shuts the gate of the engines, and answers `{fence, drained, running, held}`; for `continue` also `interrupted`: how many calls go on, and why others do not",
       body: PauseBody,
-      handle: ({ body: { engines, mode, timeout_seconds }, signal }) =>
-        fences.pause({ engines, mode, timeoutSeconds: timeout_seconds, signal }),
+      handle: ({ body: { engines, mode, otherwise, timeout_seconds }, signal }) =>
+        fences.pause({ engines, mode, otherwise, timeoutSeconds: timeout_seconds, signal }),
     }),
     defineRoute({
       method: "put",

@@ -11,9 +11,17 @@ export const weightsVersion = z.string().min(1, "give the trainer's name for the
 
 const EngineNames = z.array(z.string()).min(1).optional().describe("default: those of the policy");
 
+export const PauseModes = z.enum(["drain", "hold", "abort", "continue"]);
+
+/** For mode `continue`. */
+export const Otherwise = z
+  .enum(["drain", "again"])
+  .describe("of a call that cannot go on from its own tokens: it ends first (default), or is asked anew when the gate is open");
+
 export const PauseBody = z.strictObject({
   engines: EngineNames,
-  mode: z.enum(["drain", "hold", "abort"]).default("drain"),
+  mode: PauseModes.default("drain"),
+  otherwise: Otherwise.optional(),
   timeout_seconds: Seconds.default(60),
 });
 

@@ -4,7 +4,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import { nameOfPolicy, type Policy, samePolicy } from "../../base/schema/policy.ts";
 import type { PolicyCheck } from "../../base/schema/session-log.ts";
 import type { Engine, EngineFacts } from "../../engines/index.ts";
-import type { EngineSlot, RunningCall } from "./engine-slot.ts";
+import type { EngineSlot, Interruption, Otherwise, RunningCall } from "./engine-slot.ts";
 import { checkPolicy } from "./engine-word.ts";
 
 /** A span of time that no budget is charged with; `to` is null while it lasts. */
@@ -16,6 +16,8 @@ export type LeaseEvents = {
   onPause: (from: number) => (to: number) => void;
   /** It is asked to end: its engine's weights are changed, or the engine is taken away. */
   onCancel: (error: AlidadeError) => void;
+  /** It is asked to leave the engine for new weights, and to come back. */
+  onInterrupt: (otherwise: Otherwise) => Interruption;
   /** How many sampled ids have come so far. */
   sampled: () => number;
 };
@@ -33,9 +35,11 @@ export class EngineLease implements RunningCall {
   readonly cacheSalt: string;
   /** A policy that the route names, which outlives the engine's own. */
   readonly #routed: Policy | null;
-  readonly #isPinned: boolean;
+  /** Its session takes no token from other weights than it began with. */
+  readonly isPinned: boolean;
   readonly #onCancel: LeaseEvents["onCancel"];
   readonly #onPause: LeaseEvents["onPause"];
+  readonly #onInterrupt: LeaseEvents["onInterrupt"];
   readonly sampled: LeaseEvents["sampled"];
   #goOn: ((to: number) => void) | null = null;
   #hasChanged = false;
@@ -47,9 +51,10 @@ export class EngineLease implements RunningCall {
     this.model = options.model;
     this.isOfPolicy = options.isOfPolicy;
     this.#routed = options.routed;
-    this.#isPinned = options.isPinned;
+    this.isPinned = options.isPinned;
     this.#onPause = options.onPause;
     this.#onCancel = options.onCancel;
+    this.#onInterrupt = options.onInterrupt;
     this.sampled = options.sampled;
     this.policy = this.policyNow;
     this.policyCheck = options.routed ? "unchecked" : this.policy && checkPolicy(this.slot, this.slot.word);
@@ -74,6 +79,10 @@ export class EngineLease implements RunningCall {
     this.#onCancel(error);
   }
 
+  interrupt(otherwise: Otherwise): Interruption {
+    return this.#onInterrupt(otherwise);
+  }
+
   /** Whether the policy changed since the call was admitted, even if it changed back. */
   get hasChangedPolicy(): boolean {
     return this.#hasChanged;
@@ -91,7 +100,7 @@ export class EngineLease implements RunningCall {
     // A trainer loads weights after its hold is acknowledged. Without one they were loaded at an unknown time before.
     if (!this.#hasChanged && this.#goOn !== null) this.#beforeHold = this.#sampledAtFreeze;
     this.#hasChanged = true;
-    if (!this.#isPinned) return;
+    if (!this.isPinned) return;
     const change = `from policy ${nameOfPolicy(this.policy)} to ${nameOfPolicy(this.policyNow)}`;
     this.cancel(new AlidadeError("policy_gone", `the engine went ${change} under a call of a pinned session`));
   }

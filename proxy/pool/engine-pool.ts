@@ -266,7 +266,7 @@ export class EnginePool implements AsyncDisposable {
     return pick(open.length > 0 ? open : all, wish, avoid);
   }
 
-  #lease(slot: EngineSlot, wish: Wish, { onPlaced, onPause, onCancel, sampled }: EnterOptions): EngineLease {
+  #lease(slot: EngineSlot, wish: Wish, { onPlaced, onPause, onCancel, onInterrupt, sampled }: EnterOptions): EngineLease {
     const lease = new EngineLease({
       ...this.routedModel(slot, wish),
       slot,
@@ -274,6 +274,7 @@ export class EnginePool implements AsyncDisposable {
       isPinned: isPinned(wish.session.spec),
       onPause,
       onCancel,
+      onInterrupt,
       sampled,
     });
     slot.inFlight.add(lease);

@@ -33,9 +33,17 @@ export type FenceHold = { fence: string; since: number; why: string };
 
 export const weightUpdate = "a weight update";
 
+/** What a call does that cannot go on from its own tokens: it ends first, or is asked anew from its prompt. */
+export type Otherwise = "drain" | "again";
+
+/** What a call does that was asked to make way for new weights. `why`: what keeps it from going on; null: it goes on. */
+export type Interruption = { goes: "on"; why: null } | { goes: "again" | "drains"; why: string };
+
 /** A call at an engine, as the engine's keeper needs it. */
 export interface RunningCall {
   cancel(error: AlidadeError): void;
+  /** It leaves the engine, and comes back to it when the gate is open. */
+  interrupt(otherwise: Otherwise): Interruption;
   /** The engine's policy was named anew: it may be another one now. */
   policyChanged(): void;
   /** The engine holds still with this call inside. */

@@ -61,7 +61,13 @@ export class EngineWatch {
       if (!this.#pool.slots.includes(slot)) return "fails";
       const fenced = new AbortController();
       // A fence waits for it, or cancels it, as for any call.
-      const running: RunningCall = { cancel: (error) => fenced.abort(error), policyChanged() {}, freeze() {}, thaw() {} };
+      const running: RunningCall = {
+        cancel: (error) => fenced.abort(error),
+        interrupt: () => ({ goes: "drains", why: "is a look of ours at the engine" }),
+        policyChanged() {},
+        freeze() {},
+        thaw() {},
+      };
       slot.inFlight.add(running);
       try {
         return await askCanary(slot.engine, model, AbortSignal.any([signal, fenced.signal]));

@@ -1,6 +1,7 @@
 /**
  * The fence around a weight update, for one engine or all. The gate closes. Running calls end (drain), stay frozen in the
- * engine (hold) or are cancelled (abort). The trainer loads the weights and names them, and the gate opens. A drain that
+ * engine (hold), are cancelled (abort), or leave the engine with their tokens and go on from those behind the gate (continue).
+ * The trainer loads the weights and names them, and the gate opens. A drain that
  * takes too long is no pause. An acknowledged pause lasts until `resume`, with an alarm, because only the trainer knows
  * whether the weights are complete. The fence lives in this process only: after a restart all gates are open, and
  * a node shuts those again that its ledger names.
@@ -12,11 +13,14 @@ import type { Policy } from "../../base/schema/policy.ts";
 import type { PrefixReset } from "../../engines/index.ts";
 import { conflict } from "./conflict.ts";
 import type { EnginePool } from "./engine-pool.ts";
-import { type EngineSlot, weightUpdate } from "./engine-slot.ts";
+import { type EngineSlot, type Otherwise, weightUpdate } from "./engine-slot.ts";
 import { assertAgree, checkPolicy, type EngineWord, wordOf } from "./engine-word.ts";
 import { preferPolicy } from "./serving.ts";
 
-export type PauseMode = "drain" | "hold" | "abort";
+export type PauseMode = "drain" | "hold" | "abort" | "continue";
+
+/** Calls that were asked to go on: how many do, and what the others do, by the reason that keeps them from it. */
+export type InterruptedCalls = { continued: number; drained: Record<string, number>; again: Record<string, number> };
 
 type Fence = {
   id: string;
@@ -58,10 +62,18 @@ export class WeightFences implements Disposable {
 
   /**
    * Closes the gate of the named engines (default: those of the policy). Resolves when the running calls have ended
-   * (`drain`, `abort`), at once for `hold`. Throws `drain_timeout` when they did not end in time, the caller left or a
-   * resume came meanwhile; the gate is open again then. `id`: of a fence that outlives this process.
+   * (`drain`, `abort`) or left the engine (`continue`), at once for `hold`. Throws `drain_timeout` when they did not end in time, the caller left or a
+   * resume came meanwhile; the gate is open again then. `id`: of a fence that outlives this process. `otherwise`, of
+   * `continue`: what a call does that cannot go on; by default it ends first.
    */
-  async pause(options: { id?: string; engines?: string[] | undefined; mode: PauseMode; timeoutSeconds: number; signal: AbortSignal }) {
+  async pause(options: {
+    id?: string;
+    engines?: string[] | undefined;
+    mode: PauseMode;
+    otherwise?: Otherwise | undefined;
+    timeoutSeconds: number;
+    signal: AbortSignal;
+  }) {
     const slots = this.#free(options.engines);
     const fence: Fence = {
       id: options.id ?? newId("fence"),
@@ -78,11 +90,13 @@ export class WeightFences implements Disposable {
     const running = slots.reduce((count, slot) => count + slot.inFlight.size, 0);
     if (options.mode === "hold") for (const slot of slots) for (const lease of slot.inFlight) lease.freeze(fence.since);
     if (options.mode === "abort") for (const slot of slots) slot.cancelAll(aborted());
+    const interrupted = options.mode === "continue" ? interruptAll(slots, options.otherwise ?? "drain") : null;
     if (options.mode !== "hold") await this.#drain(fence, options.timeoutSeconds, options.signal);
     fence.acknowledged = true;
     this.#startAlarm(fence);
     const held = slots.reduce((count, slot) => count + slot.inFlight.size, 0);
-    return { fence: fence.id, engines: slots.map((slot) => slot.name), mode: fence.mode, drained: held === 0, running, held };
+    const told = { fence: fence.id, engines: slots.map((slot) => slot.name), mode: fence.mode, drained: held === 0, running, held };
+    return { ...told, ...(interrupted && { interrupted }) };
   }
 
   /**
@@ -248,6 +262,16 @@ async function resetPrefixes(slots: EngineSlot[], signal: AbortSignal): Promise<
 function checkedBy(options: NewPolicy, words: EngineWord[]) {
   const checked = words.filter(({ word }) => checkPolicy(options, word) === "agrees").map(({ name }) => name);
   return { engines: words.map(({ name }) => name), checked };
+}
+
+function interruptAll(slots: readonly EngineSlot[], otherwise: Otherwise): InterruptedCalls {
+  const all = slots.flatMap((slot) => [...slot.inFlight]).map((lease) => lease.interrupt(otherwise));
+  const byReason = (goes: "drains" | "again"): Record<string, number> => {
+    const counts = new Map<string, number>();
+    for (const one of all) if (one.goes === goes) counts.set(one.why, (counts.get(one.why) ?? 0) + 1);
+    return Object.fromEntries(counts);
+  };
+  return { continued: all.filter(({ goes }) => goes === "on").length, drained: byReason("drains"), again: byReason("again") };
 }
 
 function aborted(): AlidadeError {

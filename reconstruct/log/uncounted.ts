@@ -11,12 +11,16 @@ export function whyUncounted(call: CallHistory): Uncounted | null {
   const { finished, tries, damage } = call;
   // What is begun is logged, and what came of it at its end: a process that was killed between the two knew the rest.
   if (finished === null) return damage === null ? "lost_in_flight" : "damaged";
-  return whyLastUncounted(finished, tries.at(-1)) ?? (resampledTries(call) > 0 ? "resampled" : null);
+  return (
+    whyLastUncounted(finished, tries.at(-1)) ??
+    (resampledTries(call) > 0 ? "resampled" : (finished.parts ?? []).length > 1 ? "interrupted" : null)
+  );
 }
 
 /** Tries that another one followed though the engine may have sampled for them: a bias against samples that are lost more often, the long ones. */
-export function resampledTries({ tries }: CallHistory): number {
-  return tries.slice(0, -1).filter(mayHaveSampled).length;
+export function resampledTries({ tries, finished }: CallHistory): number {
+  const kept = new Set((finished?.parts ?? []).map((part) => part.try));
+  return tries.slice(0, -1).filter((tried) => !kept.has(tried.try) && mayHaveSampled(tried)).length;
 }
 
 function whyLastUncounted({ usage, error, sampled_ids }: CallFinished, last: Tried | undefined): Uncounted | null {

@@ -23,7 +23,7 @@ export class HeardAnswers {
   }
 
   /** By the node's name. */
-  by<Field extends "checked" | "prefix_cache">(field: Field): Record<string, NodeAnswer[Field]> {
+  by<Field extends "checked" | "prefix_cache" | "interrupted">(field: Field): Record<string, NodeAnswer[Field]> {
     return Object.fromEntries(this.#answers.map(([node, answer]) => [node, answer[field]]));
   }
 

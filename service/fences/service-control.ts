@@ -15,6 +15,7 @@ export type PauseOrder = {
   fence?: string | undefined;
   engines?: string[] | undefined;
   mode: FenceOrder["mode"];
+  otherwise?: FenceOrder["otherwise"];
   timeout_seconds: number;
 };
 export type PolicyOrder = {
@@ -43,8 +44,8 @@ export class ServiceControl {
    * `drain_timeout` when one has not drained in time or the caller left; then the gates are opened, except where all had
    * drained before.
    */
-  async pause({ fence = newId("fence"), engines, mode, timeout_seconds }: PauseOrder, signal: AbortSignal) {
-    const wanted = { fence, mode, engines: engines ?? null };
+  async pause({ fence = newId("fence"), engines, mode, otherwise, timeout_seconds }: PauseOrder, signal: AbortSignal) {
+    const wanted = { fence, mode, ...(otherwise && { otherwise }), engines: engines ?? null };
     const { order } = await this.#ledger.order((state, order) => withFence(state, { ...wanted, order }));
     // Calls have the time that was given; nodes a little more to say that these have ended.
     const seconds = mode === "hold" ? deadAfterSeconds : timeout_seconds + beatSeconds;
@@ -53,7 +54,8 @@ export class ServiceControl {
       heard.assertKnown(engines);
       await this.#ledger.order((state) => withAcknowledged(state, fence, order));
       const held = heard.sum("held");
-      return { fence, engines: heard.engines, mode, drained: held === 0, running: heard.sum("running"), held, nodes: heard.nodes };
+      const told = { fence, engines: heard.engines, mode, drained: held === 0, running: heard.sum("running"), held, nodes: heard.nodes };
+      return { ...told, ...(mode === "continue" && { interrupted: heard.by("interrupted") }) };
     } catch (error) {
       throw await this.#notPaused(fence, order, error);
     }

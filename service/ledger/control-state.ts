@@ -12,7 +12,8 @@ const engines = z.array(z.string()).nullable();
 export const FenceOrder = z.strictObject({
   fence: z.string(),
   order,
-  mode: z.enum(["drain", "hold", "abort"]),
+  mode: z.enum(["drain", "hold", "abort", "continue"]),
+  otherwise: z.enum(["drain", "again"]).optional().describe("of mode `continue`: what a call does that cannot go on"),
   engines,
   since: z.number().describe("Unix milliseconds; with the name it tells one pause from the next of that name"),
   acknowledged: z.boolean().describe("all nodes had drained: from then on the trainer alone opens it"),
@@ -69,11 +70,18 @@ export function pausedMs(before: ControlState, { fences }: ControlState, now: nu
   return Math.max(0, now - Math.min(...before.fences.map(({ since }) => since)));
 }
 
+const calls = z.number().int().nonnegative();
+/** Calls by the reason that keeps them from going on. */
+const byReason = z.record(z.string(), calls);
+/** `continued`: calls that go on from their own tokens; the others end first, or are asked anew. */
+const Interrupted = z.strictObject({ continued: calls, drained: byReason, again: byReason });
+
 /** What came of an order at one node. Engines by their names. */
 export const NodeAnswer = z.strictObject({
   engines: z.array(z.string()).default([]).describe("that the order was for"),
   running: z.number().int().default(0).describe("calls that ran when the gate was shut"),
   held: z.number().int().default(0).describe("calls that stand still in the engine"),
+  interrupted: Interrupted.optional().describe("of mode `continue`"),
   checked: z.array(z.string()).default([]).describe("engines that say the same name of their weights"),
   prefix_cache: z.record(z.string(), z.enum(["reset", "failed", "not_supported"])).default({}),
   error: z.strictObject({ code: z.string(), status: z.number().int(), message: z.string() }).nullable().default(null),

@@ -108,14 +108,14 @@ export class ControlFollower {
     this.#said = said;
   }
 
-  async #shut({ fence, since, mode, engines }: FenceOrder): Promise<NodeAnswer> {
+  async #shut({ fence, since, mode, otherwise, engines }: FenceOrder): Promise<NodeAnswer> {
     const known = this.#gates.get(fence);
     if (known) return known.shut;
     const own = this.#own(engines);
     if (own?.length === 0) return NodeAnswer.parse({});
     const shut = this.#proxy.fences
-      .pause({ id: fence, engines: own, mode, timeoutSeconds: untilTakenBack, signal: this.#signal })
-      .then(({ engines, running, held }) => NodeAnswer.parse({ engines, running, held }));
+      .pause({ id: fence, engines: own, mode, otherwise, timeoutSeconds: untilTakenBack, signal: this.#signal })
+      .then(({ engines, running, held, interrupted }) => NodeAnswer.parse({ engines, running, held, interrupted }));
     this.#gates.set(fence, { since, shut });
     shut.catch(() => this.#gates.delete(fence));
     return shut;

@@ -21,7 +21,8 @@ export function operatorRoutes(parts: ServiceParts): ServiceRoute[] {
       method: "post",
       path: "/control/pause",
       roles: ["control"],
-      title: "Shuts the gate of the engines at all nodes; answers when the running calls have ended (drain, abort), at once for hold",
+      title:
+        "Shuts the gate of the engines at all nodes; answers when the running calls have ended (drain, abort) or left their engines (continue), at once for hold",
       body: ServicePause,
       handle: ({ body, signal }) => control.pause(body, signal),
     }),

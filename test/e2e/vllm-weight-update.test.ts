@@ -75,6 +75,34 @@ test("weights that are reloaded under a running vLLM", { timeout: 600_000 }, asy
     }
   });
 
+  await t.test("generations that a fence interrupts go on under the new weights, and both parts are their own weights'", async (t) => {
+    await using proxy = await proxyAt(engine, { version: "default", step: 1 });
+    const words = await onlyWords(engine, vllm.model, t.signal);
+    const clients = await Promise.all(Array.from({ length: 8 }, () => talker(proxy, words)));
+    const answers = clients.map((client, at) => client.say([{ role: "user", content: `Say what you see, ${at} times.` }]));
+    await Promise.all(clients.map((client) => client.sampled(64)));
+    const since = Date.now();
+    const paused = await proxy.fences.pause({ mode: "continue", timeoutSeconds: 60, signal: t.signal });
+    const pausedMs = Date.now() - since;
+    await changeWeights(vllm, weights);
+    await proxy.fences.setPolicy({ fence: paused.fence, policy: { version: "next", step: 2 }, engineVersion: "default", signal: t.signal });
+    await proxy.fences.resume(paused.fence, t.signal);
+    await Promise.all(answers);
+    const trajectories = await Promise.all(clients.map((client) => client.trajectory()));
+    const late = await Promise.all(trajectories.map((trajectory) => worstOfPart(engine, vllm.model, trajectory, "next", t.signal)));
+    await changeWeights(vllm, weights, 1 / 1.02);
+    const early = await Promise.all(trajectories.map((trajectory) => worstOfPart(engine, vllm.model, trajectory, "default", t.signal)));
+    t.diagnostic(JSON.stringify({ pausedMs, paused, late, early }));
+    assert.deepEqual(paused.interrupted, { continued: 8, drained: {}, again: {} });
+    for (const { tokens, worst } of [...late, ...early]) assert.ok(tokens > 0 && worst < 1e-3);
+    // The bias that makes words of them keeps them out of the loss here.
+    for (const { calls, fidelity } of trajectories)
+      assert.deepEqual(
+        [calls[0]?.outcome, calls[0]?.policy.parts?.length, fidelity.excluded],
+        ["delivered", 2, { penalised_sampling: 600 }],
+      );
+  });
+
   await t.test("a policy by another name than vLLM's own is refused, and both names are said", async () => {
     const told = await fetch(`${vllm.url}/update_weight_version`, {
       method: "POST",
@@ -134,12 +162,35 @@ async function ownWeights(t: TestContext): Promise<string> {
   return folder;
 }
 
+/** One whose answers are words alone, and long enough for an update in their middle. */
+async function talker(proxy: HarnessProxy, logit_bias: Record<string, number>): Promise<Client> {
+  const { session, key } = await proxy.openSession({ purpose: "train", sampling: { logit_bias, max_tokens: 600 } });
+  return new Client(proxy, session.id, key);
+}
+
+/** Keeps the model from ending its turn and from calling tools. */
+async function onlyWords(engine: Engine, model: string, signal: AbortSignal): Promise<Record<string, number>> {
+  const marks = ["<|im_end|>", "<|im_start|>", "<|endoftext|>", "<tool_call>", "</tool_call>", "<think>", "</think>"];
+  const ids = await Promise.all(marks.map((text) => engine.tokenize?.(model, { text }, signal)));
+  return Object.fromEntries(ids.flatMap((one) => (one?.length === 1 ? [[String(one[0]), -100]] : [])));
+}
+
+/** The tokens of these weights, against what the server's weights say of them now. */
+async function worstOfPart(engine: Engine, model: string, { nodes }: Trajectory, version: string, signal: AbortSignal) {
+  const at = nodes.findIndex((node) => node.policy_version === version);
+  const ids = nodes.slice(0, at + 1).flatMap(({ token_ids }) => token_ids);
+  const part = nodes[at];
+  const scored = (await engine.score?.(model, ids, signal)) ?? [];
+  const tokens = part?.token_ids.length ?? 0;
+  return { tokens, worst: worstOf(part?.logprobs ?? [], scored.slice(ids.length - tokens)) };
+}
+
 /** Other weights in the same file, and a server that is told to read it. */
-async function changeWeights(vllm: Vllm, weights: string): Promise<void> {
+async function changeWeights(vllm: Vllm, weights: string, factor = 1.02): Promise<void> {
   const file = join(weights, "model.safetensors");
   const bytes = await readFile(file);
-  // A header of JSON behind its length, then float32: every number is a little larger.
-  for (let at = 8 + Number(bytes.readBigUInt64LE(0)); at < bytes.length; at += 4) bytes.writeFloatLE(bytes.readFloatLE(at) * 1.02, at);
+  // A header of JSON behind its length, then float32: every number is a little larger, or smaller.
+  for (let at = 8 + Number(bytes.readBigUInt64LE(0)); at < bytes.length; at += 4) bytes.writeFloatLE(bytes.readFloatLE(at) * factor, at);
   await writeFile(file, bytes);
   const answer = await fetch(`${vllm.url}/collective_rpc`, {
     method: "POST",

@@ -17,6 +17,10 @@ export const uncountedReasons = {
     what: "The answer to an earlier try was lost and the engine was asked again; what it had sampled then is in no count.",
     cure: "find out what closes the connections between proxy and engine; without `resample_lost` such a call fails",
   },
+  interrupted: {
+    what: "A weight update interrupted it; what the engine had sampled and not sent, and what was dropped behind the place where it went on, is in no count.",
+    cure: null,
+  },
   not_counted: {
     what: "The engine gave neither token ids nor a count.",
     cure: "`alidade doctor` says what the engine gives",

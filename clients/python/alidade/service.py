@@ -58,13 +58,18 @@ class Service:
         return self.request("GET", "/nodes")["nodes"]
 
     @contextlib.contextmanager
-    def weights(self, version, step=None, mode="drain", timeout=600, engines=None, engine_version=None, fence="trainer"):
+    def weights(self, version, step=None, mode="drain", timeout=600, engines=None, engine_version=None, fence="trainer", otherwise=None):
         """Shuts the engines' gate, runs the body, which loads the weights, names them, and opens the gate.
+
+        mode="continue": running calls leave their engines with their tokens and go on from those under the new weights. otherwise: what one
+        does that cannot ("drain", the default: it ends first; "again": it is asked anew).
 
         Where the body fails the gate stays shut, because only the trainer knows what the engines hold now; entering again
         (also after a restart of either side) goes on with the same fence.
         """
         pause = {"fence": fence, "mode": mode, "timeout_seconds": timeout}
+        if otherwise is not None:
+            pause["otherwise"] = otherwise
         if engines is not None:
             pause["engines"] = list(engines)
         paused = self.request("POST", "/control/pause", pause, seconds=timeout)

@@ -15,9 +15,10 @@ export type RecordedExchange = {
 
 export type RecordingRelay = AsyncDisposable & { url: string; exchanges: RecordedExchange[] };
 
-export async function startRecordingRelay(engineUrl: string): Promise<RecordingRelay> {
+/** `broken`: an answer that its reader left is written down too. */
+export async function startRecordingRelay(engineUrl: string, { broken = false } = {}): Promise<RecordingRelay> {
   const exchanges: RecordedExchange[] = [];
-  const server = createServer((incoming, outgoing) => relay(engineUrl, incoming, outgoing, exchanges));
+  const server = createServer((incoming, outgoing) => relay({ engineUrl, broken, exchanges }, incoming, outgoing));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -29,7 +30,9 @@ export async function startRecordingRelay(engineUrl: string): Promise<RecordingR
   };
 }
 
-function relay(engineUrl: string, incoming: IncomingMessage, outgoing: ServerResponse, exchanges: RecordedExchange[]): void {
+type RelayAt = { engineUrl: string; broken: boolean; exchanges: RecordedExchange[] };
+
+function relay({ engineUrl, broken, exchanges }: RelayAt, incoming: IncomingMessage, outgoing: ServerResponse): void {
   const sent: Buffer[] = [];
   const upstream = request(
     new URL(incoming.url ?? "/", engineUrl),
@@ -53,6 +56,7 @@ function relay(engineUrl: string, incoming: IncomingMessage, outgoing: ServerRes
         write();
         outgoing.end();
       });
+      if (broken) answer.on("close", write);
       answer.on("error", () => outgoing.destroy());
     },
   );
@@ -80,7 +84,8 @@ function writeDown(sent: string, got: string, status: number, exchanges: Recorde
   if (body.stream !== true) return;
   const exchange: RecordedExchange = { request: body, prompt_token_ids: [], token_ids: [], logprobs: [], status };
   for (const block of got.split("\n\n")) {
-    if (!block.startsWith("data: ") || block === lastEvent) continue;
+    // The last one of an answer that was left may be cut.
+    if (!block.startsWith("data: ") || block === lastEvent || !block.endsWith("}")) continue;
     const chunk = JSON.parse(block.slice("data: ".length)) as WireChunk;
     if (chunk.prompt_token_ids?.length) exchange.prompt_token_ids = chunk.prompt_token_ids;
     const choice = chunk.choices?.[0];

@@ -15,7 +15,18 @@ async function lineAt(t: TestContext) {
   const asked = { choose: 0, mayTake: 0 };
   const take = (slot: EngineSlot): EngineLease => {
     const [onPause, onCancel, sampled] = [() => () => undefined, () => undefined, () => 0];
-    const lease = new EngineLease({ model: "m", routed: null, slot, isOfPolicy: true, isPinned: false, onPause, onCancel, sampled });
+    const onInterrupt = () => ({ goes: "on" as const, why: null });
+    const lease = new EngineLease({
+      model: "m",
+      routed: null,
+      slot,
+      isOfPolicy: true,
+      isPinned: false,
+      onPause,
+      onCancel,
+      onInterrupt,
+      sampled,
+    });
     slot.inFlight.add(lease);
     return lease;
   };
