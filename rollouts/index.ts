@@ -1,7 +1,6 @@
 export { admitTasks, knownChecks, type TaskCheck } from "./accepted/admit-tasks.ts";
 export { admittedTasks, assertAdmitted, assertIsolated } from "./accepted/admitted-tasks.ts";
 export { prepareTasks } from "./accepted/prepare-tasks.ts";
-export { type AttemptEnd, type AttemptTally, described, tallyOf } from "./attempt-tally.ts";
 export { fitMachine, oneAtATime, tasksThatFit } from "./fit-machine.ts";
 export { samplersOf } from "./open-sampler.ts";
 export { reapAtWork } from "./reap-meanwhile.ts";

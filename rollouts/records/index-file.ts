@@ -4,16 +4,14 @@
  * bring up to date (update-index.ts): without it, or with one that does not fit the records, the answer is the same and
  * takes longer. Nothing here loads the schemas, for that would take longer than the answer.
  */
-import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Policy } from "../../base/schema/policy.ts";
-import { readJson } from "../../base/schema/read-json.ts";
 import type { LinePlace } from "../../proxy/store/index.ts";
 import type { AttemptFidelity } from "./attempt-fidelity.ts";
 
 /** Raised when the rows change, so that a file of an older version is made anew. */
-export const indexLayout = 2;
+export const indexLayout = 3;
 
 /** A trajectory without its calls, messages and tokens. */
 export type TrajectoryFigures = {
@@ -129,25 +127,9 @@ export type IndexFile = {
   damaged: { trajectories: string[]; rollouts: string[] };
 };
 
-export const indexedFiles = { trajectories: "trajectories.jsonl", rollouts: "rollouts.jsonl" } as const;
-
-/** null where there is none, or it is not what `writeIndex` wrote. */
-export async function readIndex(folder: string): Promise<IndexFile | null> {
-  const text = await readFile(join(folder, indexName), "utf8").catch(() => null);
-  if (text === null) return null;
-  const end = text.indexOf("\n");
-  const body = text.slice(end + 1);
-  if (text.slice(0, end) !== hashOfIndex(body)) return null;
-  const index = readJson(body) as IndexFile;
-  return index.layout === indexLayout ? index : null;
-}
-
 export const indexName = "index.json";
 
-/** In front of the file, for what has it was written by this code and is taken as it is. */
-export function hashOfIndex(body: string): string {
-  return createHash("sha256").update(body).digest("hex");
-}
+export const indexedFiles = { trajectories: "trajectories.jsonl", rollouts: "rollouts.jsonl" } as const;
 
 export function isSame(seen: SeenFile | null, now: { ino: number; size: number; mtimeMs: number } | null): boolean {
   if (seen === null || now === null) return seen === now;

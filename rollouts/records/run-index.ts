@@ -1,7 +1,8 @@
 /** Opens a run's index (index-file.ts) as the run's records are now. */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type IndexFile, indexedFiles, isSame, looseSessions, readIndex } from "./index-file.ts";
+import { type IndexFile, indexedFiles, isSame, looseSessions } from "./index-file.ts";
+import { readIndex } from "./index-lines.ts";
 
 /** What is not in the index yet is read, and the index written for the next reader. */
 export async function openIndex(folder: string): Promise<IndexFile> {

@@ -1,7 +1,7 @@
 /** Makes a run's index (index-file.ts), or brings it up to date: of a file that only grew it reads what is new. */
 
 import { createHash } from "node:crypto";
-import { rename, rm, stat, writeFile } from "node:fs/promises";
+import { open, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
@@ -12,7 +12,6 @@ import { DiskStore, type LinePlace, privateFileMode, readJsonLines, readLine } f
 import { reconstruct } from "../../reconstruct/index.ts";
 import { attemptFidelityOf } from "./attempt-fidelity.ts";
 import {
-  hashOfIndex,
   type IndexFile,
   indexedFiles,
   indexLayout,
@@ -26,6 +25,7 @@ import {
   type TrajectoryFigures,
   type VerdictFigures,
 } from "./index-file.ts";
+import { writeIndexLines } from "./index-lines.ts";
 import { between, phaseSeconds } from "./phase-seconds.ts";
 import { attemptKey } from "./run-records.ts";
 
@@ -229,15 +229,19 @@ async function readSession(store: DiskStore, session_id: string): Promise<Pick<L
 }
 
 async function writeIndex(folder: string, index: IndexFile): Promise<void> {
-  const body = JSON.stringify(index);
   const draft = join(folder, `${indexName}.${process.pid}.new`);
   try {
-    await writeFile(draft, `${hashOfIndex(body)}\n${body}`, { mode: privateFileMode });
+    await writeDraft(draft, index);
     await rename(draft, join(folder, indexName));
   } catch {
     // A folder that is not ours to write, or a full disk: the next reader takes as long as this one.
     await rm(draft, { force: true }).catch(() => undefined);
   }
+}
+
+async function writeDraft(path: string, index: IndexFile): Promise<void> {
+  await using file = await open(path, "w", privateFileMode);
+  await writeIndexLines(file, index);
 }
 
 /** Whether a line makes its session one to count. A session without calls tells nothing, unless it carries a team's reward. */

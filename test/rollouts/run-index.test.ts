@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { appendFile, chmod, mkdir, mkdtemp, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { appendFile, chmod, mkdir, mkdtemp, open, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { RolloutRecord, Verdict } from "../../base/schema/rollout.ts";
-import { hashOfIndex, indexLayout } from "../../rollouts/records/index-file.ts";
+import { indexLayout } from "../../rollouts/records/index-file.ts";
+import { writeIndexLines } from "../../rollouts/records/index-lines.ts";
 import { openIndex } from "../../rollouts/records/run-index.ts";
 import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { LogBuilder, user } from "../fakes/records/log-builder.ts";
@@ -106,8 +107,8 @@ test("a session that has no trajectory is in the index by its log, as it is now"
 test("an index of an older layout is made anew", async (t) => {
   const { folder } = await runWith(t, lineOf("a", 1));
   const whole = await openIndex(folder);
-  const body = JSON.stringify({ ...whole, layout: indexLayout - 1, trajectories: [] });
-  await writeFile(join(folder, "index.json"), `${hashOfIndex(body)}\n${body}`);
+  await using file = await open(join(folder, "index.json"), "w");
+  await writeIndexLines(file, { ...whole, layout: indexLayout - 1, trajectories: [] });
   assert.deepEqual(await openIndex(folder), whole);
 });
 

@@ -3,9 +3,9 @@
 import { edgeCauses, uncountedReasons } from "../../base/schema/reasons/calls.ts";
 import { meaningOf } from "../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
+import { described } from "../../base/statistics/attempt-tally.ts";
 import { describedPrompts } from "../../exporters/index.ts";
 import { describeOmitted } from "../../reconstruct/index.ts";
-import { described } from "../../rollouts/index.ts";
 import { visibleText } from "../text/visible-text.ts";
 import type { CauseSummary, FidelitySummary } from "./summary.ts";
 

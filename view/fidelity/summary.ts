@@ -1,6 +1,7 @@
 /** What the trajectories of a run come to: where the sampled tokens went, why contexts part, and what that costs. */
 
 import type { EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
+import { type AttemptEnd, type AttemptTally, tallyOf } from "../../base/statistics/attempt-tally.ts";
 import { type DifferentPrompts, GroupPrompts } from "../../exporters/index.ts";
 import {
   addAccounts,
@@ -10,7 +11,6 @@ import {
   type TokenAccount,
   untrainedByAgent,
 } from "../../reconstruct/index.ts";
-import { type AttemptEnd, type AttemptTally, tallyOf } from "../../rollouts/index.ts";
 import type { TrajectoryFigures } from "../../rollouts/records/index.ts";
 import { type AttemptCause, attemptFidelityOf, type CauseExample } from "../../rollouts/records/index.ts";
 

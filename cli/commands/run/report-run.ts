@@ -1,8 +1,9 @@
 /** What a run came to, for a person or as one JSON object. */
 import type { AlidadeError } from "../../../base/errors.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
+import { described, tallyOf } from "../../../base/statistics/attempt-tally.ts";
 import { describedPrompts, GroupPrompts } from "../../../exporters/index.ts";
-import { described, describedResumes, eachTrajectory, readRollouts, resumeTally, tallyOf } from "../../../rollouts/index.ts";
+import { describedResumes, eachTrajectory, readRollouts, resumeTally } from "../../../rollouts/index.ts";
 import { openIndex } from "../../../rollouts/records/index.ts";
 import { print, say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";

@@ -3,10 +3,9 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { messageOf } from "../../../base/errors.ts";
 import { newKey } from "../../../base/schema/ids.ts";
-import { type RunReader, type ShownWork, workDiff } from "../../../view/index.ts";
+import type { RunReader, ShownWork } from "../../../view/index.ts";
 import { openView, writeStatic } from "../../../view/server/index.ts";
 import { print, say, toNumber } from "../command-line.ts";
-import { openKeptRun } from "../records/kept-run.ts";
 import { runFolderOf } from "../records/run-folder-of.ts";
 import { terminal } from "../terminal.ts";
 
@@ -62,6 +61,8 @@ async function workOf(reader: RunReader, id: string, signal: AbortSignal): Promi
   const record = await reader.record(reader.find(id).entry);
   if (record === null || record.work === null) return null;
   try {
+    // What makes sandboxes is loaded when it is needed: it takes more memory than a run of ten thousand rollouts.
+    const [{ workDiff }, { openKeptRun }] = await Promise.all([import("../../../view/index.ts"), import("../records/kept-run.ts")]);
     const run = await openKeptRun(reader.folder, { note: () => undefined, only: record.task_id }, signal);
     return await workDiff(run, join(reader.folder, "blobs"), record, signal);
   } catch (error) {

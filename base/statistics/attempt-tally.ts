@@ -3,7 +3,7 @@
  * how many tokens of the others are not trained for what an agent can bring about. A policy that learns to do either is
  * seen here, and not in its rewards.
  */
-import { type ErrorCode, errorCodes } from "../base/errors.ts";
+import { type ErrorCode, errorCodes } from "../errors.ts";
 
 /** Above this share the rewards that are left are a selection: of a group of eight it is the first one. */
 const alarmAbove = 0.1;

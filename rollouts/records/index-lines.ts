@@ -1,0 +1,80 @@
+/**
+ * The bytes of `index.json`: a line of the index without its rows, a line for each row, and the hash of these lines. The hash
+ * says that this code wrote them, so they are taken as they are. A row is read and written at a time, because the text of
+ * all rows takes more memory than the rows do.
+ */
+import { createHash } from "node:crypto";
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { readJson } from "../../base/schema/read-json.ts";
+import { type IndexFile, indexLayout, indexName } from "./index-file.ts";
+
+const rowKinds = ["trajectories", "records", "sessions"] as const;
+type IndexRowKind = (typeof rowKinds)[number];
+type IndexHead = Omit<IndexFile, IndexRowKind>;
+type IndexRow = { [Kind in IndexRowKind]: [kind: Kind, row: IndexFile[Kind][number]] }[IndexRowKind];
+
+/** A SHA-256 in hex, and its line end. */
+const hashBytes = 65;
+const blockBytes = 1024 * 1024;
+
+/** null where there is none, or it is not what `writeIndexLines` wrote. */
+export async function readIndex(folder: string): Promise<IndexFile | null> {
+  // One open file, for another process may replace it meanwhile.
+  const file = await open(join(folder, indexName)).catch(() => null);
+  if (file === null) return null;
+  await using _open = file;
+  const found = await file.stat();
+  const end = found.size - hashBytes;
+  if (!found.isFile() || end <= 0 || !(await isWhole(file, end))) return null;
+  const input = file.createReadStream({ start: 0, end: end - 1, autoClose: false, highWaterMark: blockBytes });
+  let index: IndexFile | null = null;
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    if (index !== null) addRow(index, readJson(line) as IndexRow);
+    else {
+      index = { ...(readJson(line) as IndexHead), trajectories: [], records: [], sessions: [] };
+      if (index.layout !== indexLayout) return null;
+    }
+  }
+  return index;
+}
+
+async function isWhole(file: FileHandle, end: number): Promise<boolean> {
+  const hash = createHash("sha256");
+  for await (const block of file.createReadStream({ start: 0, end: end - 1, autoClose: false, highWaterMark: blockBytes }))
+    hash.update(block as Buffer);
+  const { buffer } = await file.read(Buffer.alloc(hashBytes), 0, hashBytes, end);
+  return buffer.toString("latin1") === `${hash.digest("hex")}\n`;
+}
+
+function addRow(index: IndexFile, [kind, row]: IndexRow): void {
+  (index[kind] as (typeof row)[]).push(row);
+}
+
+export async function writeIndexLines(file: FileHandle, index: IndexFile): Promise<void> {
+  const hash = createHash("sha256");
+  let block: string[] = [];
+  let size = 0;
+  const flush = async (): Promise<void> => {
+    const text = block.join("");
+    hash.update(text);
+    await file.write(text);
+    [block, size] = [[], 0];
+  };
+  for (const value of linesOf(index)) {
+    const line = `${JSON.stringify(value)}\n`;
+    block.push(line);
+    size += line.length;
+    if (size > blockBytes) await flush();
+  }
+  await flush();
+  await file.write(`${hash.digest("hex")}\n`);
+}
+
+function* linesOf({ trajectories, records, sessions, ...head }: IndexFile): Generator<IndexHead | IndexRow> {
+  yield head;
+  for (const row of trajectories) yield ["trajectories", row];
+  for (const row of records) yield ["records", row];
+  for (const row of sessions) yield ["sessions", row];
+}
