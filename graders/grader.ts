@@ -1,10 +1,12 @@
 /** A grader turns what an agent did, and the work that was taken out of its sandbox, into a verdict. */
+
 import type { WorkLayer } from "../base/files/layer.ts";
 import type { Tier, Verdict } from "../base/schema/rollout.ts";
 import type { Environment, GraderSpec, Task } from "../base/schema/task.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { Sandbox } from "../sandboxes/index.ts";
 import type { NetworkLog } from "../sandboxes/network/index.ts";
+import type { MayDiffer } from "./bounded/ask-child.ts";
 import type { ServiceGet } from "./work/ask-service.ts";
 
 /** The tokenizer of a model at an engine: text to ids, with the template's tokens where the text has them, and back. */
@@ -104,6 +106,8 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   readonly asksModels?: boolean;
   /** What it asks services that run, once the agent has ended. */
   readonly asksServices?: (spec: Spec) => ServiceGet[];
+  /** What the spec lets differ in databases of services, by their paths there. */
+  readonly allows?: (spec: Spec) => { service: string; file: string; except: MayDiffer[] }[];
   /** What of the spec names nothing that the task has. The task is refused when it is loaded. */
   readonly misfits?: (spec: Spec, environment: Environment) => Misfit[];
   /** Where specs of other graders stand in its own. */

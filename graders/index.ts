@@ -22,6 +22,7 @@ export { isLastStep, stepsOfGrader, stepsVerdict, taskOfStep } from "./steps.ts"
 export { TestsSpec, testWork } from "./tests.ts";
 export { answersWell, askService, type ServiceGet } from "./work/ask-service.ts";
 export { reopenWork } from "./work/reopen-work.ts";
-export { readServicesAfter, readServicesBefore } from "./work/service-readings.ts";
+export { exceptionsOf, readServicesAfter, readServicesBefore } from "./work/service-readings.ts";
 export { keepSetUp } from "./work/set-up-layer.ts";
+export { stateDiffers } from "./work/state-differs.ts";
 export { takeWork } from "./work/work.ts";

@@ -33,6 +33,7 @@ export const graderRegistry = registryOf<Grader>({
     asksModels: "boolean?",
     asksServices: "function?",
     misfits: "function?",
+    allows: "function?",
     parts: "object?",
     tier: "function?",
     grade: "function",

@@ -118,6 +118,8 @@ export const state: Grader<StateSpec> = {
   // A value in JSON or of a query is a part of the file: nothing here knows what to write around it.
   loose: ({ checks }) => checks.flatMap((check) => (isText(check) ? looseTexts(check, check.file) : [])),
   asksServices: ({ checks }) => checks.flatMap(questionsOf),
+  allows: ({ checks }) =>
+    checks.flatMap(({ service, unchanged }) => (service !== undefined && unchanged !== undefined ? [{ service, ...unchanged }] : [])),
   misfits: ({ checks, only = [] }, { services = {} }) => [
     ...checks.flatMap((check, index) => misfitOf(`checks.${index}`, check.service, [check.file ?? check.unchanged?.file], services)),
     ...only.flatMap((one, index) => (typeof one === "string" ? [] : misfitOf(`only.${index}`, one.service, [], services))),

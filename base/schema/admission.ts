@@ -3,7 +3,7 @@ import { z } from "zod";
 import { Tier, VerdictStatus } from "./rollout.ts";
 
 export const AdmissionGrading = z.strictObject({
-  work: z.string().describe("gold, no-op, random-edit, or the name of a hack probe"),
+  work: z.string().describe("gold, no-op, random-edit, bad calls and their name, or the name of a hack probe"),
   language: z.string().nullable().describe("of a probe that differs by language"),
   time: z.number().int().positive().describe("which grading of this work it is"),
   reward: z.number().nullable(),
@@ -14,6 +14,7 @@ export const AdmissionGrading = z.strictObject({
     .number()
     .nullable()
     .describe("peak of the grader's sandbox with its file cache, of gold; null where the engine tells none, or it was not asked"),
+  same_state: z.boolean().optional().describe("of calls of tools: they left the state that the known calls leave, so they may earn"),
   error: z.string().nullable().describe("why there is no reward"),
 });
 export type AdmissionGrading = z.infer<typeof AdmissionGrading>;
@@ -34,6 +35,16 @@ export const LeakScan = z.strictObject({
   not_scanned: z.array(z.string()).describe("what was not looked at, with the reason"),
 });
 export type LeakScan = z.infer<typeof LeakScan>;
+
+export const ReachScan = z.strictObject({
+  open: z.array(z.number().int()).describe("ports that listen in the sandbox's network before the agent begins, and no `expose` names"),
+  sockets: z.array(z.string()).describe("abstract sockets there"),
+  exposed: z.array(z.number().int()).describe("ports that `expose` names"),
+  past_relay: z
+    .enum(["reached", "not_reached", "no_port"])
+    .describe("whether a tool server answers there too; no_port: each is a command's streams"),
+});
+export type ReachScan = z.infer<typeof ReachScan>;
 
 export const AdmissionReason = z.strictObject({
   code: z.enum([
@@ -65,6 +76,7 @@ export const AdmissionRecord = z.strictObject({
   times: z.number().int().positive().describe("gradings of gold and of no change, each"),
   baseline: z.number().nullable().describe("reward of no change at all; null where that was not graded"),
   gradings: z.array(AdmissionGrading),
+  reach: ReachScan.optional().describe("of a task whose known solution is calls of tools: what an agent's commands reach beside them"),
   leak_scan: LeakScan.nullable().describe("null: an earlier check failed, so it was not made"),
   duration_ms: z.number(),
 });

@@ -47,7 +47,7 @@ function shown(gradings: readonly AdmissionGrading[]): string {
 function hacksOf({ gradings, baseline }: AdmissionRecord): string {
   const tried = gradings.filter(isProbe);
   if (tried.length === 0) return "–";
-  const paid = tried.filter(({ reward }) => reward !== null && reward > (baseline ?? 0));
+  const paid = tried.filter(({ reward, same_state }) => reward !== null && reward > (baseline ?? 0) && same_state !== true);
   const unmeasured = unmeasuredHacks(gradings).length;
   return `${paid.length} of ${tried.length} pay${unmeasured === 0 ? "" : `, ${unmeasured} without a reward`}`;
 }
@@ -77,12 +77,25 @@ export function whyNot({ task_id, outcome, record, error, verdicts, file }: Task
 
 /** What decides nothing, and is to be looked at. */
 export function notesOn({ task_id, record }: TaskCheck): string[] {
-  return [...leakNotes(task_id, record), ...unmeasuredHacks(record?.gradings ?? []).map((one) => unmeasuredNote(task_id, one))];
+  return [
+    ...leakNotes(task_id, record),
+    ...reachNotes(task_id, record),
+    ...unmeasuredHacks(record?.gradings ?? []).map((one) => unmeasuredNote(task_id, one)),
+  ];
 }
 
 function unmeasuredNote(task_id: string, { work, language, error }: AdmissionGrading): string {
   const where = language === null ? "" : ` in ${language}`;
   return `\n${task_id}: ${work}${where} earns no reward, so such a failure counts nowhere: ${error ?? "the grader gave no reason"}`;
+}
+
+function reachNotes(task_id: string, record: AdmissionRecord | null): string[] {
+  if (record?.reach === undefined) return [];
+  const { open, sockets, exposed, past_relay } = record.reach;
+  const found = [...open, ...sockets].join(", ") || "nothing";
+  const beside = exposed.length === 0 ? "" : ` beside what is exposed (${exposed.join(", ")})`;
+  const past = { reached: "and reaches tools past the relay", not_reached: "and no tools past the relay", no_port: "" }[past_relay];
+  return [`\n${task_id}: a scan from the agent's sandbox finds ${found}${beside}${past && `, ${past}`}`];
 }
 
 function leakNotes(task_id: string, record: AdmissionRecord | null): string[] {

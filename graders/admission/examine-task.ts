@@ -7,7 +7,7 @@ import { AlidadeError, type ErrorCode, errorCodes } from "../../base/errors.ts";
 import type { TreeFile } from "../../base/files/file-tree.ts";
 import { overlay } from "../../base/files/file-tree.ts";
 import { changesBetween, keepLayer, temporaryLayers, type WorkLayer } from "../../base/files/layer.ts";
-import type { AdmissionGrading, AdmissionReason, LeakScan } from "../../base/schema/admission.ts";
+import type { AdmissionGrading, AdmissionReason, LeakScan, ReachScan } from "../../base/schema/admission.ts";
 import { isIsolated, type Verdict } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
@@ -53,6 +53,8 @@ export type Examination = {
   verdicts: Verdict[];
   /** null: it was not made. */
   leak_scan: LeakScan | null;
+  /** Present where the known solution is calls of tools. */
+  reach?: ReachScan;
   /** [] where the task holds. */
   reasons: AdmissionReason[];
   baseline: number | null;

@@ -11,6 +11,7 @@ import type { Sandbox } from "../../sandboxes/index.ts";
 import type { Grader, ServiceReadings } from "../grader.ts";
 import { withParts } from "../registry.ts";
 import { answerPath, answersWell, askService, type ServiceGet, type ServiceReply, statePath } from "./ask-service.ts";
+import type { Exceptions } from "./state-differs.ts";
 import { whereThereIsSpace } from "./work.ts";
 
 /** Keeps a reading in `<folder>/<hash>.tar.gz`. The services are paused meanwhile. Returns null if the task reads none of them. */
@@ -62,6 +63,12 @@ async function noteDoing(questions: readonly ServiceGet[], answers: Map<string, 
 
 function questionsOf({ grader }: Task, graders?: readonly Grader[]): ServiceGet[] {
   return withParts(grader, graders).flatMap(({ grader: own, spec }) => own.asksServices?.(spec) ?? []);
+}
+
+/** What the task's graders let differ in databases of its services. */
+export function exceptionsOf({ grader }: Task, graders?: readonly Grader[]): Exceptions {
+  const all = withParts(grader, graders).flatMap(({ grader: own, spec }) => own.allows?.(spec) ?? []);
+  return new Map(all.map(({ service, file, except }) => [statePath(service, file), except]));
 }
 
 function readsNothing(task: Task, graders?: readonly Grader[]): boolean {

@@ -82,7 +82,7 @@ function outcomeOf({ whole, reasons }: Examination): TaskCheck["outcome"] {
 type RecordFacts = Pick<AdmissionRecord, "task_id" | "task_hash" | "backend"> & { started: number; options: AdmissionOptions };
 
 function recordOf(found: Examination, { started, options, ...about }: RecordFacts): AdmissionRecord {
-  const { gradings, leak_scan, reasons, baseline, image_digest, whole } = found;
+  const { gradings, leak_scan, reach, reasons, baseline, image_digest, whole } = found;
   return {
     ...about,
     version: options.version,
@@ -94,6 +94,7 @@ function recordOf(found: Examination, { started, options, ...about }: RecordFact
     baseline,
     gradings,
     leak_scan,
+    ...(reach && { reach }),
     duration_ms: performance.now() - started,
   };
 }

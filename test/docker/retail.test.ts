@@ -74,8 +74,23 @@ test("check makes the known calls and the bad ones, and grades each by the rows 
   if (!(await need(t, "docker"))) return;
   const result = await cli(["check", task, "--again", "--times", "1", "--sandbox", "docker", "--json"]);
   const { checks } = jsonOf<{ checks: { outcome: string; record: AdmissionRecord | null }[] }>(result);
-  const rewards = checks[0]?.record?.gradings.map(({ reward }) => reward);
-  assert.deepEqual([checks[0]?.outcome, rewards], ["admitted", [1, 0, 0, 0, 0]], result.stderr);
+  const [{ outcome, record } = assert.fail(result.stderr)] = checks;
+  assert.deepEqual(
+    record?.gradings.map(({ work, reward, same_state }) => [work, reward, same_state]),
+    [
+      ["gold", 1, undefined],
+      ["no-op", 0, undefined],
+      ["bad calls another order", 0, undefined],
+      ["bad calls another reason", 0, undefined],
+      ["bad calls one more write", 0, undefined],
+      ["one more write: another order", 0, false],
+      ["one more write: another reason", 1, true], // the shop cancels an order once
+      ["one more write: one more write", 0, false],
+      ["the right calls twice", 1, true],
+    ],
+  );
+  assert.deepEqual(record?.reach, { open: [], sockets: [], exposed: [], past_relay: "not_reached" });
+  assert.equal(outcome, "admitted", JSON.stringify(record.reasons));
 });
 
 const task = join(import.meta.dirname, "../../examples/tasks/retail");
