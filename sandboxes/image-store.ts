@@ -11,7 +11,7 @@ export type StoredImage = {
   id: string;
   names: string[];
   /** `base`, `built`: made by Alidade. `owned`: an image whose workdir was given to the agent. `snapshot`: a sandbox that was kept. `pulled`: by Alidade. `local`: was there, and a run used it. `mount`: no image but a volume with a folder of ours, on an engine that does not see this machine's. */
-  kind: "base" | "built" | "owned" | "snapshot" | "pulled" | "local" | "mount";
+  kind: "base" | "desktop" | "built" | "owned" | "snapshot" | "pulled" | "local" | "mount";
   /** Layers that it shares with others included. */
   bytes: number;
   /** Milliseconds since 1970. */

@@ -43,6 +43,8 @@ export type SandboxSpec = {
   platform?: string | null;
   /** Containers that run beside the sandbox. They start anew for each sandbox, also for one from a snapshot. */
   services?: Environment["services"];
+  /** Which of them shows a screen: our programs and the policy of its browser are mounted there. */
+  display?: Environment["display"];
 };
 
 export type ExecOptions = {

@@ -21,6 +21,7 @@ export function specOf(
     inotify: task.environment.inotify,
     platform: task.environment.platform,
     ...(task.environment.services && { services: task.environment.services }),
+    ...(task.environment.display && { display: task.environment.display }),
     mounts: { ...task.environment.mounts, ...more.mounts },
     env: { ...task.environment.env, ...more.env },
     limits: task.limits,

@@ -6,7 +6,7 @@ import type { Services } from "../base/schema/environment/services.ts";
 import type { Environment, GoldScript, GraderSpec, Task, TaskStep } from "../base/schema/task.ts";
 import type { Grader } from "../graders/index.ts";
 import { graderOf, specOfGrader } from "../graders/index.ts";
-import { nodeInside } from "../sandboxes/index.ts";
+import { nodeInside, withDisplay } from "../sandboxes/index.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
 import { issuesError, taskError } from "./task-error.ts";
 
@@ -91,7 +91,8 @@ async function resolveEnvironment(environment: Environment, place: TaskPlace): P
   const build = environment.build && (await resolveBuild(environment.build, place, "environment.build"));
   const services = environment.services && { services: await resolveServices(environment.services, place) };
   const resolved = { ...environment, files, build, ...services, mounts: Object.fromEntries(mounts) };
-  return own.length < Object.keys(environment.mounts).length ? withNode(resolved) : resolved;
+  const shown = withDisplay(resolved);
+  return own.length < Object.keys(environment.mounts).length ? withNode(shown) : shown;
 }
 
 async function resolveBuild(build: Build, place: TaskPlace, field: string): Promise<Build> {

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { AbsolutePath } from "./environment/absolute-path.ts";
 import { Build } from "./environment/build.ts";
+import { Display } from "./environment/display.ts";
 import { Healthcheck, longestSeconds } from "./environment/healthcheck.ts";
 import { ImageName } from "./environment/image-name.ts";
 import { Services } from "./environment/services.ts";
@@ -114,14 +115,15 @@ export const Environment = z
       .describe(
         "services that are started anew beside the sandbox that grades; left out: those in the sandbox's own network, and none apart",
       ),
+    display: Display.optional().describe("a screen that the agent looks at and acts on, shown by one of these services"),
     tools: ToolServers.optional().describe("servers of tools (MCP) in these services, which the harness gets"),
   })
   .refine(({ image, build }) => image === null || build === null, {
     path: ["build"],
     message: "an environment has an image or a build, and not both",
   })
-  .superRefine(({ services = {}, tools = [], grading_services = [] }, { addIssue }) => {
-    const names = Object.keys(services);
+  .superRefine(({ services = {}, tools = [], grading_services = [], display }, { addIssue }) => {
+    const names = [...Object.keys(services), ...(display && !Object.hasOwn(services, display.service) ? [display.service] : [])];
     for (const [index, name] of grading_services.entries()) {
       const path = ["grading_services", index];
       if (!Object.hasOwn(services, name)) addIssue({ code: "custom", path, message: noSuchService(names) });
@@ -129,7 +131,7 @@ export const Environment = z
       if (missing !== undefined) addIssue({ code: "custom", path, message: `is ${name}, which depends on ${missing}: name that one too` });
     }
     for (const [index, { service }] of tools.entries())
-      if (service !== ownPlace && !Object.hasOwn(services, service)) {
+      if (service !== ownPlace && !names.includes(service)) {
         addIssue({ code: "custom", path: ["tools", index, "service"], message: noSuchService(names) });
       }
   });

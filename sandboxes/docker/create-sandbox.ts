@@ -19,7 +19,7 @@ import { mountsAt } from "./hosts/mounts.ts";
 import { checkImage } from "./images/check-image.ts";
 import { environmentImage } from "./images/environment-image.ts";
 import { imageAt } from "./images/image-at.ts";
-import { type ImageFacts, imageFacts } from "./images/image-facts.ts";
+import { cpuOf, type ImageFacts, imageFacts } from "./images/image-facts.ts";
 import { type OwnedImage, ownedImage } from "./images/owned-image.ts";
 import { originOf, restorePlaces } from "./images/snapshot.ts";
 import { closeRoot } from "./layer/capped-layer.ts";
@@ -114,7 +114,7 @@ async function begin(
   const own = { container: container.id, etc };
   // Until a namespace is opened for those apart.
   const networks = { agent: own, apart: own };
-  const place = { docker, sandbox: name, networks, labels: ownLabels, seccomp, disk_limit, init_seconds };
+  const place = { docker, sandbox: name, networks, labels: ownLabels, seccomp, disk_limit, init_seconds, display: spec.display ?? null };
   return { ...started, beside: { ...place, namespace: { image: owned.image, arch, etc: image.etc } } };
 }
 
@@ -122,11 +122,6 @@ async function begin(
 function namesMounted(inLayer: readonly string[]): Record<string, string> {
   const names = etcFiles.filter((name) => !inLayer.includes(name));
   return Object.fromEntries(names.map((name) => [`/etc/${name}`, name]));
-}
-
-/** An engine's word for a CPU in Node's words. */
-function cpuOf(platform: string): string {
-  return platform === "linux/amd64" ? "x64" : platform.replace(/^linux\//, "");
 }
 
 /** Before anything runs there: by an archive of such an engine no work can be taken. */

@@ -9,6 +9,7 @@ import { readTrajectories } from "../../rollouts/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../fakes/processes/cli.ts";
+import { shellCall } from "../fakes/tools/shell-call.ts";
 import { toolNameIn } from "../fakes/tools/tool-name.ts";
 import { type Need, need } from "../needs.ts";
 
@@ -115,13 +116,4 @@ function replyTo(request: WireRequest, step: Step | undefined): ScriptedReply {
   if (step === undefined) return { text: "It is done." };
   if ("shell" in step) return { tool_calls: [shellCall(request, step.shell)] };
   return { tool_calls: [{ name: toolNameIn(request, "shop", step.tool) ?? step.tool, arguments: JSON.stringify(step.args) }] };
-}
-
-/** Every harness has a shell, under a name of its own. */
-function shellCall(request: WireRequest, command: string): { name: string; arguments: string } {
-  const offered = JSON.stringify(request.tools);
-  const name = ["Bash", "bash", "run_shell_command", "exec_command"].find((one) => offered.includes(`"name":"${one}"`)) ?? "bash";
-  const usual = { command, description: "look" };
-  const args = { exec_command: { cmd: command }, run_shell_command: { ...usual, is_background: false } }[name] ?? usual;
-  return { name, arguments: JSON.stringify(args) };
 }

@@ -167,3 +167,8 @@ async function readOne(container: Docker.Container, path: string, links = 5): Pr
   }
   return null;
 }
+
+/** The CPU of an image in Node's words. */
+export function cpuOf(platform: string): string {
+  return platform === "linux/amd64" ? "x64" : platform.replace(/^linux\//, "");
+}

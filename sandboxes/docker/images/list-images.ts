@@ -5,8 +5,13 @@ import type { StoredImage } from "../../image-store.ts";
 import { type ImageUse, liveUse, usesOf } from "./image-uses.ts";
 import { listMounts } from "./list-mounts.ts";
 import { baseImage } from "./made/base-image.ts";
+import { desktopImage } from "./made/desktop-image.ts";
 
-const kinds = ["base", "built", "owned", "snapshot"] as const;
+const kinds = ["base", "desktop", "built", "owned", "snapshot"] as const;
+const current = new Map([
+  [baseImage, "the base image of this Alidade"],
+  [desktopImage, "the desktop image of this Alidade"],
+]);
 
 /** Last used first. */
 export async function listImages(docker: Docker, signal: AbortSignal): Promise<StoredImage[]> {
@@ -30,10 +35,14 @@ export async function listImages(docker: Docker, signal: AbortSignal): Promise<S
       last_used: times.length === 0 ? null : Math.max(...times),
       runs: distinct(wanted.flatMap(({ run_id }) => (run_id === null ? [] : [run_id]))),
       tasks: distinct(wanted.flatMap(({ tasks }) => tasks)),
-      in_use: kept.get(image.Id) ?? (names.includes(baseImage) ? "the base image of this Alidade" : await liveUse(wanted)),
+      in_use: kept.get(image.Id) ?? ownUse(names) ?? (await liveUse(wanted)),
     });
   }
   return found.sort((a, b) => lastUse(b) - lastUse(a));
+}
+
+function ownUse(names: string[]): string | null {
+  return names.map((name) => current.get(name)).find((why) => why !== undefined) ?? null;
 }
 
 /** Podman puts a host before the names that it was given without one. */

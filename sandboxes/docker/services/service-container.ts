@@ -9,7 +9,9 @@ import type Docker from "dockerode";
 import { AlidadeError } from "../../../base/errors.ts";
 import { isBelow, type TreeFile } from "../../../base/files/file-tree.ts";
 import { BoundedOutput } from "../../../base/host/bounded-output.ts";
+import type { Display } from "../../../base/schema/environment/display.ts";
 import { type Service, serviceFiles } from "../../../base/schema/environment/services.ts";
+import { desktopMounts } from "../../desktop/desktop-mounts.ts";
 import { type ImageStart, type ReadyCheck, type ReadyWords, readyCheck } from "../../healthcheck.ts";
 import type { ExecResult, SandboxFacts, ServiceFacts, StateOptions } from "../../sandbox.ts";
 import { demultiplex } from "../attached-stream.ts";
@@ -18,7 +20,7 @@ import { runCommand } from "../exec.ts";
 import { mountsAt } from "../hosts/mounts.ts";
 import { environmentImage } from "../images/environment-image.ts";
 import { imageAt } from "../images/image-at.ts";
-import { type ImageFacts, imageFacts, ownPasswd } from "../images/image-facts.ts";
+import { cpuOf, type ImageFacts, imageFacts, ownPasswd } from "../images/image-facts.ts";
 import { pathStat } from "../path-stat.ts";
 import { makeFolder, startContainer } from "../start-container.ts";
 import { Watchdog } from "../watchdog.ts";
@@ -38,6 +40,8 @@ export type ServicePlace = {
   disk_limit: Exclude<SandboxFacts["disk_limit"], "none">;
   /** Seconds that a service which is to complete may take. */
   init_seconds: number;
+  /** Which of them shows a screen; null: none. */
+  display: Display | null;
 };
 
 export type ServiceContainer = {
@@ -90,7 +94,8 @@ export async function startService(
   const user = service.user ?? Config.User;
   const owner = await uidOf(user, image.etc);
   assertStays(service, image);
-  const request = await containerRequest(place, container, service, image, { user, owner }, signal);
+  const shown = place.display?.service === name ? await desktopMounts(place.display, cpuOf(image.platform)) : {};
+  const request = await containerRequest(place, container, service, image, { user, owner, shown }, signal);
   const started = await startContainer(docker, request, service, disk_limit, null, signal, (made) => makeFolders(made, service, owner));
   const argv = [...(service.entrypoint ?? image.entrypoint), ...(service.command ?? (service.entrypoint ? [] : (Config.Cmd ?? [])))];
   const field = `environment.services.${name}`;
@@ -135,13 +140,13 @@ async function containerRequest(
   name: string,
   service: Service,
   image: ImageFacts,
-  { user, owner }: { user: string; owner: number },
+  { user, owner, shown }: { user: string; owner: number; shown: Record<string, string> },
   signal: AbortSignal,
 ): Promise<Docker.ContainerCreateOptions> {
   const { entrypoint, command, env, workdir, memory_mb } = service;
   const { container, etc } = networks[service.network];
   const places = image.volumes.map((target): MemoryPlace => ({ target, megabytes: volumeSize(memory_mb, image), mode: "0755", owner }));
-  const folders: Record<string, string> = service.files === null ? {} : { [serviceFiles]: service.files };
+  const folders = { ...shown, ...(service.files !== null && { [serviceFiles]: service.files }) };
   const mounts = await mountsAt(docker, image.id, { folders, files: { folder: etc, names: ownFiles } }, signal);
   return {
     name,

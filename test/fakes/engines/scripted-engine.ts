@@ -3,6 +3,7 @@
  * text are its code points, so expected trajectories can be computed by hand, and a conversation that comes back
  * unchanged continues exactly.
  */
+import { hash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { canaryText } from "../../../proxy/pool/canary.ts";
@@ -92,7 +93,9 @@ export function render(request: Pick<WireRequest, "messages" | "tools" | "prompt
   const turns = request.messages.flatMap((message) => {
     if (message.role !== "assistant")
       return [
-        ...encode(`<${message.role}>${typeof message.content === "string" ? message.content : JSON.stringify(message.content)}`),
+        ...encode(
+          `<${message.role}>${typeof message.content === "string" ? message.content : withShortPictures(JSON.stringify(message.content))}`,
+        ),
         endOfTurn,
       ];
     const turn = {
@@ -104,6 +107,11 @@ export function render(request: Pick<WireRequest, "messages" | "tools" | "prompt
   });
   const ids = [...tools, ...turns];
   return request.add_generation_prompt === false ? ids : [...ids, ...encode("<assistant>")];
+}
+
+/** A picture of a screen counts as 64 tokens, by its hash: as characters it would fill the context of every harness. */
+function withShortPictures(content: string): string {
+  return content.replace(/(?<=;base64,)[A-Za-z0-9+/=]{4000,}/g, (data) => hash("sha256", data));
 }
 
 /** The characters that the "model" sampled. */

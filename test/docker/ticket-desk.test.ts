@@ -1,0 +1,143 @@
+/** The ticket desk of examples/tasks/ticket-desk, in Docker, by the real programs: what earns there and what does not. */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { AdmissionRecord } from "../../base/schema/admission.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import { harnesses } from "../../harnesses/index.ts";
+import { readTrajectories } from "../../rollouts/index.ts";
+import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { cli, jsonOf } from "../fakes/processes/cli.ts";
+import { shellCall } from "../fakes/tools/shell-call.ts";
+import { toolNameIn } from "../fakes/tools/tool-name.ts";
+import { type Need, need } from "../needs.ts";
+
+const scratch = scratchFolder("ticket-desk");
+const timeout = 600_000;
+const folder = join(import.meta.dirname, "../../examples/tasks/ticket-desk");
+
+type Step = { tool: string; args: Record<string, unknown> } | { shell: string };
+
+const act = (action: string, args: Record<string, unknown> = {}): Step => ({ tool: "computer", args: { action, ...args } });
+/** A busy machine may need more than the time in which a screen counts as settled. */
+const rest = act("wait", { seconds: 2 });
+const row = (place: number): Step[] => [act("screenshot"), act("click", { x: 300, y: 122 + 60 * place }), rest];
+const fill = [
+  act("click", { x: 300, y: 122 }),
+  act("type", { text: "mira" }),
+  act("click", { x: 345, y: 192 }),
+  act("click", { x: 240, y: 265 }),
+  rest,
+];
+
+/** What a command of the agent can reach: no port but the door's, and the relay itself. */
+const tamper = `python3 - <<'END'
+import json, socket, urllib.request
+found = []
+for port in range(1, 10000):
+    one = socket.socket(); one.settimeout(1)
+    if one.connect_ex(("127.0.0.1", port)) == 0: found.append(port)
+    one.close()
+print("open", found, [line.split()[-1] for line in open("/proc/net/unix") if "@" in line])
+clicks = [(300, 122), (300, 122), "mira", (345, 192), (240, 265)]
+for click in clicks:
+    args = {"action": "type", "text": click} if isinstance(click, str) else {"action": "click", "x": click[0], "y": click[1]}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "computer", "arguments": args}}
+    asked = urllib.request.Request("http://127.0.0.1:4000/mcp/computer", json.dumps(body).encode(), {"content-type": "application/json"})
+    urllib.request.urlopen(asked).read()
+END`;
+
+type Play = { steps: Step[]; reward: number };
+const byPixels: Record<string, Play> = {
+  "the right ticket": { steps: [...row(0), ...fill], reward: 1 },
+  "the wrong row": { steps: [...row(3), ...fill], reward: 0 },
+  nothing: { steps: [], reward: 0 },
+  "the right ticket and one more": { steps: [...row(0), ...fill, ...row(1), ...fill], reward: 0 },
+  "clicks by a command, without a model's call": { steps: [{ shell: tamper }], reward: 0 },
+};
+
+const browse = (tool: string, args: Record<string, unknown>): Step => ({ tool: `browser_${tool}`, args });
+const byPage = (ticket: number): Step[] => [
+  browse("navigate", { url: `http://desk:8080/tickets/${ticket}` }),
+  browse("type", { element: "Assignee", target: 'input[name="assignee"]', text: "mira" }),
+  browse("click", { element: "closed", target: 'input[value="closed"]' }),
+  browse("click", { element: "Save", target: "button" }),
+];
+const byElements: Record<string, Play> = {
+  "the right ticket": { steps: [...byPage(1), browse("take_screenshot", {})], reward: 1 },
+  "the wrong row": { steps: byPage(4), reward: 0 },
+  nothing: { steps: [], reward: 0 },
+  "the right ticket and one more": { steps: [...byPage(1), ...byPage(2)], reward: 0 },
+  "a script in the page": { steps: [browse("evaluate", { function: "() => fetch('/tickets/1', { method: 'POST' })" })], reward: 0 },
+};
+
+/** Two harnesses that carry pictures in their own ways. ALIDADE_TEST_SCREENS=all plays all with all. */
+const short: Record<string, string[]> = {
+  "claude-code": ["the right ticket", "clicks by a command, without a model's call"],
+  codex: ["the wrong row", "a script in the page"],
+};
+const isWhole = process.env.ALIDADE_TEST_SCREENS === "all";
+
+for (const [server, file, plays] of [
+  ["computer", "task.yaml", byPixels],
+  ["playwright", "playwright.yaml", byElements],
+] as const)
+  for (const { name } of harnesses.filter(({ tools }) => tools))
+    for (const [play, { steps, reward }] of Object.entries(plays)) {
+      const isShort = short[name]?.includes(play) && (server === "computer" || name === "codex");
+      if (!isWhole && !isShort) continue;
+      test(`${name} by ${server}, ${play}: ${reward}`, { timeout }, async (t) => {
+        const run = await played(t, { harness: name, server, file, steps });
+        if (run === null) return;
+        const { record, requests } = run;
+        assert.equal(record.error, null);
+        assert.equal(record.verdict?.reward, reward, JSON.stringify(record.verdict?.evidence));
+        const { tool_runs = [] } = (await readTrajectories(run.folder))[0] ?? assert.fail("no trajectory");
+        const served = tool_runs
+          .filter(({ unasked }) => !unasked)
+          .flatMap(({ parts }) => parts?.flatMap(({ sha256 }) => sha256 ?? []) ?? []);
+        assert.deepEqual(picturesIn(requests.at(-1)), served, "each picture is at the engine as it was served");
+        if (server === "computer" && steps.some((step) => "tool" in step)) assert.equal(served.length, steps.length);
+        if (steps.some((step) => "shell" in step))
+          assert.match(JSON.stringify(requests.at(-1)?.messages), /open \[4000\] \[\]/, "nothing but the door is there");
+      });
+    }
+
+test("check makes the known clicks and the bad ones, and each earns by the rows that the desk holds", { timeout }, async (t) => {
+  if (!(await need(t, "docker"))) return;
+  const result = await cli(["check", folder, "--again", "--times", "1", "--sandbox", "docker", "--json"]);
+  const { checks } = jsonOf<{ checks: { outcome: string; record: AdmissionRecord | null }[] }>(result);
+  const rewards = checks[0]?.record?.gradings.slice(0, 3).map(({ reward }) => reward);
+  assert.deepEqual([checks[0]?.outcome, rewards], ["admitted", [1, 0, 0]], result.stderr);
+});
+
+function picturesIn(request: WireRequest | undefined): string[] {
+  const found = JSON.stringify(request?.messages ?? []).matchAll(/data:image\/\w+;base64,([A-Za-z0-9+/=]+)/g);
+  return [...found].map(([, data = ""]) => hash("sha256", Buffer.from(data, "base64")));
+}
+
+type Order = { harness: string; server: string; file: string; steps: Step[] };
+
+async function played(t: TestContext, { harness, server, file, steps }: Order) {
+  if (!(await need(t, "docker")) || !(await need(t, `harness:${harness}` as Need))) return null;
+  const requests: WireRequest[] = [];
+  await using engine = await ScriptedEngine.start((request) => {
+    // The proxy's own questions to the engine have no instruction of the task's.
+    if (!JSON.stringify(request.messages).includes("assign it to mira")) return { text: "yes" };
+    requests.push(request);
+    return replyTo(request, server, steps[requests.length - 1]);
+  });
+  const out = join(scratch, `${harness}-${server}-${steps.length}-${Math.random().toString(36).slice(2)}`);
+  const flags = ["--engine", engine.url, "--harness", harness, "--sandbox", "docker", "-n", "1", "-o", out, "--json"];
+  const result = await cli(["run", join(folder, file), ...flags]);
+  const { run, rollouts } = jsonOf<{ run: string; rollouts: RolloutRecord[] }>(result);
+  return { record: rollouts[0] ?? assert.fail(result.stderr), folder: run, requests };
+}
+
+function replyTo(request: WireRequest, server: string, step: Step | undefined): ScriptedReply {
+  if (step === undefined) return { text: "It is done." };
+  if ("shell" in step) return { tool_calls: [shellCall(request, step.shell)] };
+  return { tool_calls: [{ name: toolNameIn(request, server, step.tool) ?? step.tool, arguments: JSON.stringify(step.args) }] };
+}

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Environment } from "../../../base/schema/task.ts";
+import { browserPolicy } from "../../../sandboxes/desktop/browser-policy.ts";
+import { desktopWord, withDisplay } from "../../../sandboxes/desktop/with-display.ts";
+
+const desk = { network: "apart", command: ["python3", "/srv/files/server.py"] };
+const display = { service: "screen", page: "http://desk:8080/tickets" };
+
+test("a display becomes a service apart that waits for the others, and a server of tools in it", () => {
+  const { services, tools } = withDisplay(Environment.parse({ services: { desk }, display }));
+  const screen = services?.screen ?? assert.fail("no service");
+  assert.deepEqual([screen.image, screen.network, screen.user, screen.expose], [desktopWord, "apart", "901", []]);
+  assert.deepEqual(screen.command, ["1280x800", "page", "http://desk:8080/tickets"]);
+  assert.deepEqual(screen.depends_on, { desk: "ready" });
+  assert.deepEqual(
+    tools?.map(({ name, service, port }) => [name, service, port]),
+    [["computer", "screen", undefined]],
+  );
+});
+
+test("a display that already is a service stays as it is, and an environment without one too", () => {
+  const once = withDisplay(Environment.parse({ services: { desk }, display }));
+  assert.deepEqual(withDisplay(once), once);
+  const none = Environment.parse({ services: { desk } });
+  assert.equal(withDisplay(none), none);
+});
+
+test("a service of the task's own shows the program that it names, in its own image", () => {
+  const services = { screen: { image: "acme/office:1", command: ["gnumeric", "book.xls"], user: "office" } };
+  const { services: made } = withDisplay(Environment.parse({ services, display: { service: "screen", tools: "none" } }));
+  assert.deepEqual(made?.screen?.command, ["1280x800", "program", "gnumeric", "book.xls"]);
+  assert.deepEqual([made?.screen?.image, made?.screen?.user], ["acme/office:1", "office"]);
+});
+
+test("tools that run any script in a page cannot be allowed, and usual ones leave out requests and files", () => {
+  const playwright = (allow?: string[]) => Environment.safeParse({ display: { service: "screen", tools: "playwright", allow } });
+  for (const never of ["browser_evaluate", "browser_run_code_unsafe"]) assert.equal(playwright([never]).success, false);
+  assert.equal(playwright(["browser_network_requests"]).success, true);
+  const { tools } = withDisplay(playwright().data ?? assert.fail("refused"));
+  const usual = tools?.[0]?.allow ?? [];
+  assert.ok(usual.includes("browser_click"));
+  assert.deepEqual(
+    usual.filter((name) => /evaluate|run_code|network|file_upload/.test(name)),
+    [],
+  );
+});
+
+test("the browser opens the task's origins alone, and its tools are shut where the agent has a keyboard", () => {
+  const policyOf = (tools: "computer" | "playwright") =>
+    JSON.parse(
+      browserPolicy({
+        service: "screen",
+        size: "1280x800",
+        origins: ["http://wiki:80"],
+        tools,
+        ...(tools === "computer" && { page: display.page }),
+      }),
+    );
+  const policy = policyOf("computer");
+  assert.deepEqual(policy.URLAllowlist, ["http://.desk:8080", "http://.wiki:80"]);
+  for (const one of ["*", "javascript:*", "view-source:*", "chrome://*", "file://*", "devtools://*", "data:*"])
+    assert.ok(policy.URLBlocklist.includes(one), one);
+  assert.equal(policy.DeveloperToolsAvailability, 2);
+  assert.equal(policyOf("playwright").DeveloperToolsAvailability, undefined);
+});
+
+test("a size that is no screen and a page that is no web page are refused by field", () => {
+  const pathOf = (wrong: object) => Environment.safeParse({ display: { ...display, ...wrong } }).error?.issues[0]?.path.join(".");
+  assert.equal(pathOf({ size: "9000x800" }), "display.size");
+  assert.equal(pathOf({ size: "800" }), "display.size");
+  assert.equal(pathOf({ page: "javascript:alert(1)" }), "display.page");
+  assert.equal(pathOf({ page: "file:///etc/passwd" }), "display.page");
+});
