@@ -1,4 +1,5 @@
 export { type AccessRole, type AccessToken, roles } from "./access.ts";
+export type { Caller } from "./callers/caller.ts";
 export type { ServiceAddress } from "./client/ask.ts";
 export { type AskedTask, type DeliveredResult, RolloutSet } from "./client/rollout-set.ts";
 export { type ClientOptions, ServiceClient } from "./client/service-client.ts";

@@ -17,7 +17,8 @@ export function meanInterval(values: readonly number[]): Interval | null {
   return interval && isUsual ? { low: Math.max(0, interval.low), high: Math.min(1, interval.high) } : interval;
 }
 
-function studentInterval(values: readonly number[]): Interval | null {
+/** By Student's t, for values of any range; null where all are equal. */
+export function studentInterval(values: readonly number[]): Interval | null {
   const mean = meanOf(values);
   const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
   if (variance === 0) return null;

@@ -45,7 +45,7 @@ export function toPage({ title, run, links, body, policy, hasChart = false }: Pa
 <script src="assets/page.js" defer></script>
 </head>
 <body data-live="${links.isLive ? "events" : ""}">
-<header><nav>${links.sets() === null ? nothing : link(links.sets(), "Sets")} <b>${run}</b> ${link(links.run(""), "Run", "key-r")} ${link(links.tasks(), "Tasks and groups", "key-g")}<span class="live" hidden></span></nav></header>
+<header><nav>${links.above === null ? nothing : link(links.above.href, links.above.name)} <b>${run}</b> ${link(links.run(""), "Run", "key-r")} ${link(links.tasks(), "Tasks and groups", "key-g")}<span class="live" hidden></span></nav></header>
 <main>${body}</main>
 <dialog id="keys"><table>${keys.map(([key, what]) => markup`<tr><th><kbd>${key}</kbd></th><td>${what}</td></tr>`)}</table></dialog>
 </body>

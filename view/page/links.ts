@@ -10,8 +10,10 @@ export type PageLinks = {
   tokens: (id: string, place?: { trace?: string; from?: number; turn?: number; colour?: string }) => string | null;
   picture: (id: string, hash: string) => string | null;
   work: (id: string) => string | null;
-  /** The list of the sets of a service; null: there is one run alone. */
-  sets: () => string | null;
+  /** What stands above these pages: the sets of a service, or the run that this one is compared with. null: nothing. */
+  above: { name: string; href: string } | null;
+  /** This run beside another one; null: there is no other one. */
+  compare: (query: string) => string | null;
   /** Tells whether the page receives changes. */
   isLive: boolean;
 };
@@ -25,12 +27,24 @@ export const servedLinks: PageLinks = {
   tokens: (id, { trace, from, turn, colour } = {}) => `tokens?${params({ id, trace, from, turn, colour })}`,
   picture: (id, hash) => `picture?${params({ id, hash })}`,
   work: (id) => `work?${params({ id })}`,
-  sets: () => null,
+  above: null,
+  compare: () => null,
   isLive: true,
 };
 
 /** What a rollout of a service changed lies at its node. */
-export const setLinks: PageLinks = { ...servedLinks, work: () => null, sets: () => "../" };
+export const setLinks: PageLinks = { ...servedLinks, work: () => null, above: { name: "Sets", href: "../" }, compare };
+
+/** Links of a run that is served with another one below it. */
+export const comparedLinks: PageLinks = { ...servedLinks, compare };
+
+export function otherLinks(name: string): PageLinks {
+  return { ...servedLinks, above: { name, href: "../" } };
+}
+
+function compare(query: string): string {
+  return query === "" ? "compare" : `compare?${query}`;
+}
 
 function params(fields: Record<string, string | number | null | undefined>): string {
   const all = new URLSearchParams();

@@ -43,7 +43,12 @@ ${card("Turns of a rollout", spread(page, overview.turns, "turns"))}
 ${card("Sampled tokens of a rollout", spread(page, overview.tokens, "tokens"))}
 ${card("Seconds by phase", phases(overview))}
 </div></section>
-${rolloutTable(page)}`;
+${compareLink(page)}${rolloutTable(page)}`;
+}
+
+function compareLink({ links, query }: RunPage): Markup {
+  const href = links.compare(writeListQuery(query.filters));
+  return href === null ? nothing : markup`<p>${link(href, "side by side with another run, by task")}</p>`;
 }
 
 function card(title: string, body: Markup): Markup {

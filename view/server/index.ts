@@ -1,5 +1,5 @@
 export { PageMaker } from "./make-pages.ts";
 export { openView } from "./open-view.ts";
 export { RunEvents } from "./run-events.ts";
-export { assetAnswer, failure, pageAnswer, viewApp } from "./view-app.ts";
+export { answerBelow, assetAnswer, failure, pageAnswer, viewApp } from "./view-app.ts";
 export { writeStatic } from "./write-static.ts";

@@ -1,6 +1,7 @@
 /** Makes each page of a run, for the server and for a static folder. */
 import { messageOf } from "../../base/errors.ts";
 import { compareSessions, type SessionDiff } from "../diff/compare-sessions.ts";
+import { comparePage } from "../page/compare-page.ts";
 import { type GroupSample, groupPage } from "../page/group-page.ts";
 import { toPage } from "../page/layout.ts";
 import type { PageLinks } from "../page/links.ts";
@@ -9,6 +10,7 @@ import { rolloutPage, whyOf } from "../page/rollout-page.ts";
 import { runPage } from "../page/run-page.ts";
 import { tasksPage } from "../page/tasks-page.ts";
 import { type Colour, colours, tokensPage } from "../page/tokens-page.ts";
+import { compareRuns } from "../run/compare-runs.ts";
 import type { Entry } from "../run/entries.ts";
 import { taskRows } from "../run/group-table.ts";
 import { type ListQuery, writeListQuery } from "../run/query.ts";
@@ -19,6 +21,9 @@ import type { Vocabulary } from "../tokens/vocabulary.ts";
 
 /** How many samples of a group are compared. Each comparison reads a trajectory. */
 const mostCompared = 16;
+
+/** A run to compare with. `below`: where its pages stand. `set`: its id in a service; null: it is a folder. */
+export type OtherRun = { run: ViewedRun; below: string; set: string | null };
 
 export class PageMaker {
   readonly reader: ViewedRun;
@@ -55,6 +60,16 @@ export class PageMaker {
     const summary = await this.reader.fidelity(filters.size === 0 ? null : isMeant);
     this.#summed = { key, summary };
     return summary;
+  }
+
+  compare({ run, below, set }: OtherRun, query: ListQuery): string {
+    const { filters, isMeant, page } = query;
+    const entriesOf = (rollouts: readonly ViewedRollout[]) => rollouts.map(({ entry }) => entry).filter(isMeant);
+    const narrowed = (task: string) => writeListQuery(new Map(filters).set("task", task));
+    const one = { name: this.reader.name, linkTo: (task: string) => this.links.run(narrowed(task)) };
+    const other = { name: run.name, linkTo: (task: string) => `${below}?${narrowed(task)}` };
+    const comparison = compareRuns(entriesOf(this.reader.rollouts), entriesOf(run.rollouts));
+    return this.page("Compare", comparePage({ comparison, one, other, filters: writeListQuery(filters), page, set }));
   }
 
   tasks(page: number, perPage?: number): string {

@@ -13,7 +13,7 @@ import type { ShownWork } from "../render-html.ts";
 import { readListQuery } from "../run/query.ts";
 import type { ViewedRun } from "../run/viewed-run.ts";
 import { readAsset } from "./assets.ts";
-import type { PageMaker } from "./make-pages.ts";
+import type { OtherRun, PageMaker } from "./make-pages.ts";
 import type { RunEvents } from "./run-events.ts";
 
 export type ViewParts = {
@@ -21,9 +21,11 @@ export type ViewParts = {
   /** Reads what a rollout changed; a sentence if no sandbox can be made here. */
   workOf: (id: string, signal: AbortSignal) => Promise<ShownWork>;
   events: RunEvents;
+  /** Finds the run that `set` names; null: there is none to compare with. */
+  otherRun: ((name: string | null) => Promise<OtherRun>) | null;
 };
 
-export function viewApp({ pages, workOf, events }: ViewParts): Hono<ControlEnv> {
+export function viewApp({ pages, workOf, events, otherRun }: ViewParts): Hono<ControlEnv> {
   const app = new Hono<ControlEnv>();
   app.use(async (context, next) => {
     if (!context.req.path.includes("/assets/")) await pages.reader.refresh();
@@ -35,6 +37,12 @@ export function viewApp({ pages, workOf, events }: ViewParts): Hono<ControlEnv> 
   const id = (context: Context) => query(context).get("id") ?? "";
   app.get("/", async (context) => page(await pages.run(list(context))));
   app.get("/tasks", (context) => page(pages.tasks(list(context).page)));
+  if (otherRun !== null)
+    app.get("/compare", async (context) => {
+      const other = await otherRun(query(context).get("set"));
+      await other.run.refresh();
+      return page(pages.compare(other, list(context)));
+    });
   app.get("/group", async (context) => {
     const params = query(context);
     const [task, group] = [params.get("task"), params.get("group")];
@@ -68,6 +76,17 @@ export function viewApp({ pages, workOf, events }: ViewParts): Hono<ControlEnv> 
   app.notFound(() => failure(new AlidadeError("not_found", "there is no such page")));
   app.onError((error) => failure(asAlidadeError(error, "internal")));
   return app;
+}
+
+/** Has the app of other pages answer, as if `path` were all of the address's path. */
+export function answerBelow(
+  app: Hono<ControlEnv>,
+  path: string,
+  { req, env }: { req: Request; env: ControlEnv["Bindings"] },
+): Response | Promise<Response> {
+  const address = new URL(req.url);
+  address.pathname = path;
+  return app.fetch(new Request(address, { headers: req.headers }), env);
 }
 
 const fixedHeaders = {

@@ -111,7 +111,8 @@ class StaticNames {
       tokens: (id, place = {}) => ((place.turn ?? 0) > mostTurns ? null : named(tokensName(place), this.#rollouts.get(id))),
       picture: () => null,
       work: () => null,
-      sets: () => null,
+      above: null,
+      compare: () => null,
       isLive: false,
     };
   }

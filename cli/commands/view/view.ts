@@ -9,7 +9,7 @@ import { print, say, toNumber } from "../command-line.ts";
 import { runFolderOf } from "../records/run-folder-of.ts";
 import { terminal } from "../terminal.ts";
 
-type ViewFlags = { port: number; tokenizer?: string; static?: string; only: string[]; json?: boolean };
+type ViewFlags = { port: number; with?: string; tokenizer?: string; static?: string; only: string[]; json?: boolean };
 
 export function view(program: Command): void {
   program
@@ -17,6 +17,7 @@ export function view(program: Command): void {
     .description("Opens a run to be read in the browser: why each rollout earned what it did, its tokens, its group, and the whole run.")
     .argument("[run]", "folder of the run (default: the newest below runs/)")
     .option("--port <number>", "port on loopback (default: a free one)", toNumber, 0)
+    .option("--with <run>", "folder of another run, to be held against this one by task")
     .option("--tokenizer <file>", "tokenizer.json of the model, for tokens whose text is not on record: those of prompts")
     .option("--static <folder>", "write the pages as files instead, which need no server: the run, its groups, and the rollouts of --only")
     .option("--only <filter>", "with --static: NAME=VALUE of the page's filters, such as reward=0; several times for several", collect, [])
@@ -31,7 +32,8 @@ export function view(program: Command): void {
       if (flags.static !== undefined) return await toFiles(folder, flags.static, flags);
       const key = newKey();
       const { port, tokenizer } = flags;
-      await using opened = await openView({ folder, port, key, tokenizer, workOf });
+      const other = flags.with === undefined ? undefined : await runFolderOf(flags.with);
+      await using opened = await openView({ folder, port, key, tokenizer, other, workOf });
       const url = `${opened.url}/?key=${key}`;
       print(flags.json ? JSON.stringify({ run: folder, url }) : url);
       say(`alidade: ${folder}, ${opened.reader.rollouts.length} rollouts; the link works on this machine until Ctrl-C`);

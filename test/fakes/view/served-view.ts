@@ -4,8 +4,8 @@ import { openView } from "../../../view/server/index.ts";
 
 export const viewKey = "sk-ali-test";
 
-export async function serveView(folder: string, work: ShownWork = null) {
-  const view = await openView({ folder, port: 0, key: viewKey, workOf: async () => work });
+export async function serveView(folder: string, work: ShownWork = null, other?: string) {
+  const view = await openView({ folder, port: 0, key: viewKey, other, workOf: async () => work });
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(`${view.url}/${path}`, { redirect: "manual", headers: { authorization: `Bearer ${viewKey}`, ...headers } });
   return {

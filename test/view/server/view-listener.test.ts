@@ -213,3 +213,29 @@ test("the run's page has the numbers of stats and of fidelity, also of a part of
   for (const [reason, count] of Object.entries(tokens.excluded))
     assert.match(page, new RegExp(`not trained: ${reason.replaceAll("_", " ")}</a></td><td class="n">${count}<`));
 });
+
+test("two runs stand side by side by task, and each number leads to its rollouts", async () => {
+  const [one, other] = [join(scratch, "compared"), join(scratch, "compared-other")];
+  await writeViewedRun(one);
+  await writeViewedRun(other, [
+    { task_id: "clamp", rewards: [1, 1, 1, 1] },
+    { task_id: "parse", rewards: [0, 1] },
+    { task_id: "new", rewards: [1] },
+  ]);
+  await using view = await serveView(one, null, other);
+  assert.match(await view.text("?reward=0"), /href="compare\?reward=0">side by side/);
+  const page = await view.text("compare");
+  assert.match(
+    page,
+    /\+0\.563<small> \(.* to .*\) paired difference of the mean reward, over 2 tasks that both measured: 0\.188 and 0\.75/,
+  );
+  assert.match(page, /clamp<\/td>.*\?task=clamp">0\.375<\/a> <span class="quiet">8 of 8.*other\/\?task=clamp">1<\/a>.*\+0\.625/);
+  assert.match(page, /new<\/td><td class="n"><span class="quiet">not in it/);
+  const there = await view.text("other/?task=clamp");
+  assert.match(there, /4 of 4 rollouts measured/);
+  assert.match(there, /<a class="" href="..\/">compared<\/a>/);
+  assert.match(await view.text("compare?label=split%3Dheld-out"), /Both by the filters label=split%3Dheld-out/);
+  assert.equal((await fetch(`${view.url}/other/`)).status, 401);
+  await using alone = await serveView(one);
+  assert.equal((await alone.get("compare")).status, 404);
+});

@@ -118,3 +118,17 @@ test("a page of a set gets results as they come", { timeout: 60_000 }, async (t)
   assert.match((await page.locator(".why").textContent()) ?? "", /2 of 3 required/);
   assert.deepEqual(said, []);
 });
+
+test("two sets stand side by side for who sees both, however the address is written", async (t) => {
+  const { set_id, finish, get, text, ledger } = await viewedSet(t, "team-a");
+  await finish(6);
+  const { set_id: other } = await ledger.putSet("second", SetSpec.parse({}), "team-b");
+  assert.match(await text(`${set_id}/compare`), new RegExp(`href="compare\\?set=${other}">second<`));
+  assert.match(await text(`${set_id}/compare?set=${other}`), /over 0 tasks that both measured.*not in it/s);
+  for (const path of ["compare", "%63ompare", "%2563ompare", "//compare", "./compare"]) {
+    const answer = await get(`${other}/${path}?set=${set_id}`, { authorization: "Bearer team-b" });
+    assert.equal(answer.status, 404, path);
+  }
+  const chosen = await (await get(`${other}/compare`, { authorization: "Bearer team-b" })).text();
+  assert.ok(!chosen.includes(set_id));
+});
