@@ -8,7 +8,7 @@ export type { EngineState } from "./pool/canary.ts";
 export { callsAtOnce, resampleLost } from "./pool/engine-options.ts";
 export type { EngineSpec } from "./pool/engine-slot.ts";
 export { EngineRoute } from "./pool/routes.ts";
-export { type Cut, cutAfter } from "./replay/cut.ts";
+export { type Cut, cutAfter, turnsToForkAt } from "./replay/cut.ts";
 export { editedAnswer } from "./replay/edited-answer.ts";
 export { whyNoRecordedPrompt } from "./replay/recorded-prompt.ts";
 export { countFinished, type SessionRecording, toRecording } from "./replay/recording.ts";

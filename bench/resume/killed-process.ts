@@ -50,7 +50,11 @@ export type KillsAudit = {
   wrongly_trained: number;
 };
 
-const rolloutsAtOnce = 2;
+/**
+ * What waits in the line counts as running when the process is killed, and ten kills set a rollout aside. So with one at once a
+ * rollout meets six or seven of a hundred kills over sixty.
+ */
+const rolloutsAtOnce = 1;
 /** A turn takes as long as a small model needs for it, so that kills meet calls that are being sampled. */
 const turnMs = 400;
 
@@ -65,19 +69,20 @@ export async function killAndGoOn(options: KillsOptions): Promise<KillsAudit> {
       engine: engine.url,
       tasks: [join(place, "task")],
       command: ["node", chatHarness, "{instruction}"],
-      more: `concurrency: { run: ${rolloutsAtOnce}, init: ${rolloutsAtOnce} }\npurpose: train\n`,
+      more: `concurrency: { run: ${rolloutsAtOnce}, init: 1, post: 1 }\npurpose: train\n`,
     }),
   );
   const process = options.killed === "run" ? killedRun(place, rollouts) : await killedService(place, rollouts);
   await using first = await process.start();
   let running: RunningCli = first;
   for (let done = 0; done < kills; done++) {
-    // Each kill has its place among the calls, so that they come over the whole time.
-    const due = Math.floor(((done + random.uniform()) / kills) * rollouts * (turns + 1) * 0.95);
-    await running.until(() => finishedCalls(engine) >= due);
+    // Each kill has its place among the calls, those that are cut off and asked again included, so that they come over the whole time.
+    const calls = rollouts * (turns + 1) + kills * rolloutsAtOnce;
+    const due = Math.floor(((done + random.uniform()) / kills) * calls * 0.95);
+    await running.until(() => askedCalls(engine) >= due);
     await sleep(random.uniform() * 2 * turnMs);
     await running.kill("SIGKILL");
-    say(`kill ${done + 1} of ${kills}, at ${finishedCalls(engine)} calls`);
+    say(`kill ${done + 1} of ${kills}, at ${askedCalls(engine)} calls`);
     running = await process.start();
   }
   await process.ends(running);
@@ -87,7 +92,7 @@ export async function killAndGoOn(options: KillsOptions): Promise<KillsAudit> {
 }
 
 /** Requests that are calls of the harness, as the engine saw them. */
-function finishedCalls(engine: ScriptedEngine): number {
+function askedCalls(engine: ScriptedEngine): number {
   return engine.requests.filter(({ tools }) => tools?.length).length;
 }
 
@@ -227,7 +232,7 @@ async function audit(ended: readonly Ended[], { kills, rollouts, sessions }: { k
   };
 }
 
-/** Of a run it is the only folder below `runs/`. */
+/** Finds the logs: those of a run are in the only folder below `runs/`. */
 async function sessionsBelow(path: string): Promise<string> {
   const entries = await readdir(path).catch((): string[] => []);
   if (entries.includes("sessions")) return join(path, "sessions");

@@ -74,6 +74,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./replay/fork.ts")).fork,
   },
   {
+    name: "value",
+    summary: "how often a rollout is solved from each of its turns",
+    load: async () => (await import("./replay/value.ts")).value,
+  },
+  {
     name: "ls",
     summary: "list runs, rollouts and sessions, by task, reward, end and label",
     load: async () => (await import("./ls.ts")).ls,

@@ -39,6 +39,19 @@ export function cutAfter({ calls }: SessionRecording, turn: number | null): Cut 
   return { answered: idsOf(before), next, last, open };
 }
 
+/** The turns behind which a rollout can be sampled anew: those of the main agent beside which no other call ran. 0: its beginning. */
+export function turnsToForkAt(recording: SessionRecording): number[] {
+  const turns = recording.calls.filter((one) => isTurnOfMain(one) && one.call.turn !== null).map(({ number }) => number);
+  return [0, ...turns].filter((turn) => {
+    try {
+      return cutAfter(recording, turn).next !== null;
+    } catch (error) {
+      if (error instanceof AlidadeError) return false;
+      throw error;
+    }
+  });
+}
+
 function turnNamed(calls: readonly RecordedCall[], turn: number): RecordedCall {
   const found = calls[turn - 1];
   const turns = calls.filter((one) => isTurnOfMain(one) && one.call.turn !== null).map(({ number }) => number);

@@ -12,6 +12,19 @@ const Given = z.strictObject({
   tool_calls: z.array(z.strictObject({ name: z.string(), arguments: z.record(z.string(), z.unknown()) })).min(1),
 });
 
+/** null: it is text. JSON with `tool_calls` is meant as calls. */
+function toGiven(answer: string): z.infer<typeof Given> | null {
+  const json = tryJson(answer);
+  if (typeof json !== "object" || json === null || !("tool_calls" in json)) return null;
+  const { data, error } = Given.safeParse(json);
+  if (data) return data;
+  const [issue] = error.issues;
+  const field = issue?.path.join(".") || "the object";
+  throw new AlidadeError("request_invalid", `--edit: ${field} is wrong (${issue?.message}): give name and arguments of each call`, {
+    param: "edit",
+  });
+}
+
 /**
  * The recorded call with this answer. It has no sampled ids, so it is never trained. Throws `request_invalid` for a call of a tool
  * that the harness does not have.
@@ -20,7 +33,7 @@ export function editedAnswer({ tools }: SessionRecording, { call, ...rest }: Rec
   const { finished } = rest;
   if (finished === null)
     throw new AlidadeError("request_invalid", "the turn has no answer that another one could replace", { param: "edit" });
-  const given = Given.safeParse(tryJson(answer)).data;
+  const given = toGiven(answer);
   const known = (tools.get(call.begun.tools_hash ?? "") ?? []).map(({ name }) => name);
   const unknown = given?.tool_calls.find(({ name }) => !known.includes(name));
   if (unknown)

@@ -1,6 +1,6 @@
 /** Plans of rollouts that begin with the recorded turns of another one. All that can be wrong is said before a sandbox is made. */
 import { AlidadeError } from "../../base/errors.ts";
-import { hashOf } from "../../base/schema/ids.ts";
+import { hashOfTask } from "../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
@@ -12,6 +12,8 @@ import type { RolloutPlan } from "../rollout-plan.ts";
 
 export type ReplayOrder = {
   run_id: string;
+  /** A word that tells its groups from others of the run; left out: there is one. */
+  group?: string;
   record: RolloutRecord;
   recording: SessionRecording;
   task: Task;
@@ -42,7 +44,7 @@ export function toReplayPlans(order: ReplayOrder): RolloutPlan[] {
   const options = SessionOptions.parse(
     Object.fromEntries(Object.keys(SessionOptions.shape).map((key) => [key, spec[key as keyof typeof spec]])),
   );
-  const group_id = `${run_id}-${task.task_id}`;
+  const group_id = [run_id, ...(order.group === undefined ? [] : [order.group]), task.task_id].join("-");
   const samples = sampled?.samples ?? 1;
   return Array.from({ length: samples }, (_, sample_index) => ({
     rollout_id: `${group_id}-${sample_index}`,
@@ -66,7 +68,7 @@ function assertSame({ record, task, harness, unrepeatable }: ReplayOrder): void 
       "harness",
       `rollout ${record.rollout_id} was made by ${titleOf(record.harness, record.harness_version)}, and this is ${titleOf(harness.name, harness.version)}: a replay needs the same harness`,
     );
-  if (hashOf(task).slice(0, 16) !== record.task_hash)
+  if (hashOfTask(task) !== record.task_hash)
     throw invalid(
       "tasks",
       `task ${task.task_id} is another one than when rollout ${record.rollout_id} was made: a replay needs the same task`,

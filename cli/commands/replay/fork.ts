@@ -1,11 +1,11 @@
 /** `alidade fork <rollout>`: new rollouts that share its first turns, token for token. */
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { print } from "../command-line.ts";
 import { addEngineFlags, type EngineFlags } from "../flags/engine-flags.ts";
 import { endRun } from "../run/report-run.ts";
 import { terminal } from "../terminal.ts";
 import { makeReplays, type ReplayFlags } from "./make-replays.ts";
-import { addReplayFlags, toTurn } from "./replay-flags.ts";
+import { addReplayFlags, toTurn, wholeNumber } from "./replay-flags.ts";
 
 type ForkFlags = ReplayFlags &
   EngineFlags & { at: number; samples: number; concurrency: number; edit?: string; model?: string; rendered?: boolean };
@@ -34,13 +34,8 @@ export function fork(program: Command): void {
       const { engine, kind, apiKeyEnv, samples, concurrency, rendered = false, model = null, edit = null } = flags;
       const engines = { engine, ...(kind !== undefined && { kind }), ...(apiKeyEnv !== undefined && { apiKeyEnv }) };
       const sampled = { samples, atOnce: Math.min(samples, concurrency), rendered, model, edit, engine: engines };
-      const made = await makeReplays(name, { verb: "fork", flags, wanted: { turn: flags.at, sampled } }, terminal().stopSignal());
+      const made = await makeReplays(name, { verb: "fork", flags, wanted: { turns: [flags.at], sampled } }, terminal().stopSignal());
       if (flags.json) print(JSON.stringify({ run: made.path, rollouts: made.records }));
       else await endRun({ path: made.path, records: made.records, leftOut: [], stopped: null }, false);
     });
-}
-
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError("Give a whole number of 1 or more.");
-  return Number(text);
 }

@@ -7,7 +7,7 @@ import { newId } from "../../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { version } from "../../../base/version.ts";
-import { toRecording } from "../../../proxy/index.ts";
+import { type SessionRecording, toRecording } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { makeSlots, RunFolder, rolloutsOn, toReplayPlans } from "../../../rollouts/index.ts";
 import type { Config } from "../../config.ts";
@@ -32,7 +32,8 @@ export type ReplayFlags = {
 };
 
 type WantedReplay = {
-  turn: number | null;
+  /** A group of rollouts for each; null: behind all of them. By the recording where that is what tells them. */
+  turns: readonly (number | null)[] | ((recording: SessionRecording) => number[]);
   sampled: { samples: number; atOnce: number; rendered: boolean; model: string | null; edit: string | null; engine: EngineFlags } | null;
 };
 
@@ -68,12 +69,16 @@ export async function makeReplays(
   const run_id = newId("run").slice(0, 11);
   const path = join(flags.out, run_id);
   const engines = await Promise.all(opened.engines.map(({ engine }) => engine.probe(signal)));
-  const plans = toReplayPlans({
-    ...{ run_id, record: source, recording, task, harness, turn: wanted.turn },
-    sampled: sampled && { ...sampled, engines },
-    words: flags.words,
-    unrepeatable: flags.unrepeatable === true,
-  });
+  const turns = typeof wanted.turns === "function" ? wanted.turns(recording) : wanted.turns;
+  const plans = turns.flatMap((turn) =>
+    toReplayPlans({
+      ...{ run_id, record: source, recording, task, harness, turn },
+      ...(turns.length > 1 && { group: `turn${turn}` }),
+      sampled: sampled && { ...sampled, engines },
+      words: flags.words,
+      unrepeatable: flags.unrepeatable === true,
+    }),
+  );
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id, alidade_version: version, config, made_by: `alidade ${verb}` });
   // A prompt that is sampled anew shows the recorded pictures.

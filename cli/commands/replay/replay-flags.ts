@@ -18,3 +18,8 @@ export function toTurn(text: string): number {
   if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError("Give the number of a turn, as `alidade show` prints it.");
   return Number(text);
 }
+
+export function wholeNumber(text: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(text)) throw new InvalidArgumentError("Give a whole number of 1 or more.");
+  return Number(text);
+}

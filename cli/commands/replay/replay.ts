@@ -20,7 +20,7 @@ export function replay(program: Command): void {
       "\nExamples:\n  alidade replay slugify-accents/0\n  alidade replay slugify-accents/0 --until 3 --run runs/run1abc",
     )
     .action(async (name: string | undefined, flags: ReplayFlags & { until?: number }) => {
-      const wanted = { turn: flags.until ?? null, sampled: null };
+      const wanted = { turns: [flags.until ?? null], sampled: null };
       const { path, source, records } = await makeReplays(name, { verb: "replay", flags, wanted }, terminal().stopSignal());
       const [record] = records as [RolloutRecord];
       const [before, after] = [source.verdict?.reward ?? null, record.verdict?.reward ?? null];
