@@ -83,6 +83,18 @@ async function baseImageOf(context: SandboxContext, backend: Parameters<SandboxC
 const said = async (sandbox: Sandbox, service: string, port: number, signal: AbortSignal) =>
   text(await sandbox.connect(service, port, signal));
 
+/** Keeps a word in its state until it is asked to end, and then writes that. */
+const writing = `
+import os, signal, sys, time
+os.makedirs("/srv/state", exist_ok=True)
+def end(*_): open("/srv/state/word", "w").write("ended"); sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+open("/srv/state/word", "w").write("working")
+open("/tmp/up", "w")
+while True: time.sleep(1)`;
+
+const upper = "import sys; print(sys.stdin.readline().upper(), end='', flush=True)";
+
 export const serviceChecks: readonly SandboxCheck[] = [
   withServices(
     "of services apart a sandbox finds the exposed ports alone: no other port, no abstract socket and no name",
@@ -105,6 +117,40 @@ export const serviceChecks: readonly SandboxCheck[] = [
       assert.deepEqual([await said(sandbox, "desk", 8080, signal), await said(sandbox, "near", 8083, signal)], ["desk 1", "near 1"]);
       await assert.rejects(said(sandbox, "desk", 8083, signal), { code: "sandbox_error", message: /The service desk took no connection/ });
       await assert.rejects(said(sandbox, "other", 8080, signal), { code: "not_found" });
+    },
+  ),
+  withServices(
+    "the host speaks with a command in a service apart or in the sandbox, and its stream ends with the command",
+    { desk: serving("desk", [8080], { network: "apart" }) },
+    async (sandbox, { signal }) => {
+      for (const service of ["desk", "main"]) {
+        const stream = await sandbox.start(service, ["python3", "-c", upper], signal);
+        stream.write("hello\n");
+        assert.equal(await text(stream), "HELLO\n");
+      }
+      await assert.rejects(sandbox.start("other", ["true"], signal), { code: "not_found" });
+    },
+  ),
+  withServices(
+    "the state of a service is read while it works, and once more after it was asked to end",
+    { desk: { ...serving("desk", [8080], { network: "apart", state: ["/srv/state"] }), command: ["python3", "-c", writing] } },
+    async (sandbox, { signal }) => {
+      const wordAt = async (end: boolean) => {
+        const files = (await sandbox.readState?.("desk", { end, signal })) ?? [];
+        return files.map(({ path, content }) => [path, content.toString()]);
+      };
+      assert.deepEqual(await wordAt(false), [["srv/state/word", "working"]]);
+      assert.deepEqual(await wordAt(true), [["srv/state/word", "ended"]]);
+    },
+  ),
+  withServices(
+    "a service apart may have been ended by the agent once a command has reached it, and not before",
+    { desk: serving("desk", [8080], { network: "apart", expose: [8080] }), near: serving("near", [8083]) },
+    async (sandbox) => {
+      assert.equal(await sandbox.mayHaveEnded?.("desk"), false);
+      assert.equal(await sandbox.mayHaveEnded?.("near"), true, "in its own network the agent reaches all of it");
+      await sandbox.exec(["bash", "-c", "exec 3<>/dev/tcp/desk/8080; cat <&3"], { timeout_ms: 60_000 });
+      assert.equal(await sandbox.mayHaveEnded?.("desk"), true);
     },
   ),
 ];

@@ -11,7 +11,7 @@ import { PodmanService } from "../fakes/machine/podman-service.ts";
 import { root } from "../fakes/processes/cli.ts";
 import { need } from "../needs.ts";
 
-const attacks = ["docker/hostile-work", "docker/isolation", "docker/kernel"];
+const attacks = ["docker/hostile-work", "docker/isolation", "docker/kernel", "docker/tool-services"];
 const others = [
   "docker/apart",
   "docker/failures",
@@ -21,6 +21,7 @@ const others = [
   "docker/reap",
   "docker/services",
   "docker/services-apart",
+  "docker/services-connect",
 ];
 const contracts = ["docker/start", "contracts/sandboxes", "contracts/set-up"];
 

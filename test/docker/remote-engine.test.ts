@@ -196,7 +196,8 @@ test("what is under way at an engine that is cut off fails, and the next sandbox
 
 /** The rest of the contract goes the same ways as these and the rollout above. */
 const everything = process.env.ALIDADE_TEST_REMOTE === "1";
-const short = /^(files that are written|a snapshot starts again|of services apart|the host connects to each service)/;
+const short =
+  /^(files that are written|a snapshot starts again|of services apart|the host connects|the host speaks|the state of a service|a service apart)/;
 
 for (const { says, check } of sandboxContract.filter((one) => everything || short.test(one.says)))
   test(`on another machine: ${says}`, { timeout: 120_000 }, async (t) => {
@@ -206,7 +207,16 @@ for (const { says, check } of sandboxContract.filter((one) => everything || shor
   });
 
 const attacks = ["docker/hostile-work", "docker/isolation", "docker/kernel"];
-const others = ["docker/apart", "docker/failures", "docker/grade", "docker/layer-ways", "docker/modes", "docker/reap", "docker/start"];
+const others = [
+  "docker/apart",
+  "docker/failures",
+  "docker/grade",
+  "docker/layer-ways",
+  "docker/modes",
+  "docker/reap",
+  "docker/start",
+  "docker/tool-services",
+];
 const contracts = ["contracts/sandboxes", "contracts/set-up"];
 
 test("the attacks on Docker fail on another machine too", { timeout: 3_000_000 }, async (t) => {
