@@ -7,6 +7,7 @@ import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, U
 import type { SampledToken } from "../base/schema/sampled-token.ts";
 import type { LogprobSemantics, WeightSpan } from "../base/schema/session-log.ts";
 import type { IdText } from "../base/tokens/id-text.ts";
+import type { ImageSpan, PictureTokens } from "../base/tokens/image-spans.ts";
 
 /** A request to an engine. It holds the effective sampling: forcing and policy are decided before. */
 export type SampleRequest = {
@@ -18,7 +19,7 @@ export type SampleRequest = {
   tools: Tool[];
   tool_choice: ToolChoice | null;
   sampling: Sampling;
-  /** Token-in: the exact prompt. The messages are then only for the engine's parsers. */
+  /** Token-in: the exact prompt, with one pad for each picture. The messages are then only for the engine's parsers and the pictures. */
   prompt_ids?: IdText;
   /** Ours, sent as the request id where the engine takes one. */
   call_id: string;
@@ -57,6 +58,8 @@ export type SampleEvent =
   | { type: "tool-call"; id: string; name: string; arguments: string }
   /** Sampled ids with one logprob each (nats; null where that one is missing). `tokens`: one for each id, where they were asked for. */
   | { type: "tokens"; token_ids: number[]; logprobs: (number | null)[]; tokens?: SampledToken[] }
+  /** Where the pads of each picture stand in the prompt, in the order of the request. Absent: the engine does not tell. */
+  | { type: "images"; spans: ImageSpan[] }
   | {
       type: "end";
       finish_reason: FinishReason;
@@ -96,6 +99,10 @@ export type EngineFacts = {
    */
   text_lists?: Role[];
   missing: string | null;
+  /** What the model makes of a picture. Absent: it takes none, or that is not known. */
+  images?: ServedPictures;
+  /** Why it is not known, and what would tell it. */
+  images_missing?: string;
   /** Why there is no token-in, and what would give it. */
   token_in_missing?: string;
   /** Whether logprobs under a grammar hold under its mask (a forced token has 0.0). null: unknown. */
@@ -105,6 +112,12 @@ export type EngineFacts = {
   /** Hash of the token ids of a fixed conversation, `tokenizer` of fixed texts: two servers that agree, render alike. */
   fingerprints?: { template: string | null; tokenizer: string | null };
 };
+
+/** `token_in`: `prompt_ids` with one pad a picture are taken beside the pictures, where no client follows the stream. */
+export type ServedPictures = PictureTokens & { token_in: boolean };
+
+/** Pictures of a prompt that is scored: where their pads stand, and the pictures themselves. */
+export type ScoredImages = { spans: readonly ImageSpan[]; urls: readonly string[] };
 
 export interface Engine {
   readonly name: string;
@@ -141,7 +154,7 @@ export interface Engine {
    * Logprob of each of these tokens after those before it, from a prefill: in nats, at temperature 1, without a mask;
    * null for the first. For audits.
    */
-  score?(model: string, tokenIds: number[], signal: AbortSignal): Promise<(number | null)[]>;
+  score?(model: string, tokenIds: number[], signal: AbortSignal, images?: ScoredImages): Promise<(number | null)[]>;
   /** Text of token ids, special tokens shown. */
   detokenize?(model: string, tokenIds: number[], signal: AbortSignal): Promise<string>;
   close(): Promise<void>;
@@ -163,7 +176,7 @@ export type RenderSource = {
   sampling?: Sampling;
 };
 
-/** The template's prompt, twice: `text` has special tokens shown. */
+/** The template's prompt, twice, with one pad for each picture: `text` has special tokens shown. */
 export type Rendered = { token_ids: number[]; text: string };
 
 /** How an engine is made: the object that stands in the registry. */

@@ -78,6 +78,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
           );
   }
   yield tokenIn(facts);
+  yield* pictures(facts);
   yield facts.weight_version
     ? row("weight version", facts.weight_version, "ok")
     : row(
@@ -114,6 +115,20 @@ function tokenIn(facts: EngineFacts): Finding {
   if (facts.token_in) return row("token-in", "prompt ids are taken as given, on the chat route", "ok");
   const why = facts.token_in_missing ?? "it gives no token ids to go on from";
   return row("token-in", "none: every turn is rendered anew", "gap", `${why}; what it costs is row_inflation in the fidelity report`);
+}
+
+/** Nothing where the model takes none, or the server was not asked. */
+function* pictures({ images, images_missing }: EngineFacts): Generator<Finding> {
+  if (images_missing !== undefined) yield row("pictures", "not known: a turn that sees one is not trained", "unknown", images_missing);
+  if (images === undefined) return;
+  yield images.token_in
+    ? row("pictures", "their tokens are known, and later turns go on from them", "ok")
+    : row(
+        "pictures",
+        "their tokens are known, and each turn that sees one is rendered anew",
+        "gap",
+        "serve the model with vLLM 0.33 or newer and --enable-scale-out, whose generate route reads a sample as chat does; what it costs is row_inflation in the fidelity report",
+      );
 }
 
 async function lookAtRoles(engine: Engine, model: string, facts: EngineFacts, signal: AbortSignal): Promise<Finding[]> {

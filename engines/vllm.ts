@@ -6,9 +6,11 @@
 
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../base/errors.ts";
-import type { Message, Prompt, Sampling } from "../base/schema/message.ts";
+import { imagesIn } from "../base/media/stored-picture.ts";
+import type { Prompt, Sampling } from "../base/schema/message.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import { IdText } from "../base/tokens/id-text.ts";
+import { foldImages } from "../base/tokens/image-spans.ts";
 import { SseDecoder, type TakeFrame } from "../base/wire/sse.ts";
 import { cutOffArguments } from "./chat/cut-off-call.ts";
 import { firstFacts } from "./chat/first-facts.ts";
@@ -24,12 +26,15 @@ import type {
   RenderSource,
   SampleEvent,
   SampleRequest,
+  ScoredImages,
+  ServedPictures,
   TokenizeSource,
 } from "./engine.ts";
 import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
 import { pulled } from "./http/pulled.ts";
 import { ChunkReader } from "./vllm/chunks.ts";
+import { type ChatRender, probePictures, renderChat, samplePictured, scorePictured } from "./vllm/pictures.ts";
 import { Logprob, ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest } from "./vllm/probe.ts";
 import { vllmSampledNothing } from "./vllm/sampled-nothing.ts";
 
@@ -68,6 +73,8 @@ class VllmEngine implements Engine {
   /** Found by the probe: how this server takes prompt ids; null: it was not seen to. */
   #tokenIn: TokenInField | null = null;
   #maxModelLen: number | null = null;
+  /** Found by the probe: what the model makes of a picture; null: no route of this server tells. */
+  #images: ServedPictures | null = null;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
     this.#client = new EngineClient({ ...options, sampledNothing: vllmSampledNothing });
@@ -99,6 +106,10 @@ class VllmEngine implements Engine {
     this.#tokenIn = facts.token_ids ? await this.#findTokenIn(model, signal) : null;
     facts.token_in = this.#tokenIn !== null;
     if (!facts.token_in) facts.token_in_missing = this.#noTokenIn(facts);
+    const { images, missing } = facts.token_ids ? await probePictures(this.#client, model, signal) : { images: null, missing: null };
+    this.#images = images;
+    if (images) facts.images = images;
+    if (missing !== null) facts.images_missing = missing;
     facts.missing = whyNotTrainable(this.baseUrl, cold);
     return facts;
   }
@@ -108,6 +119,11 @@ class VllmEngine implements Engine {
   }
 
   async sampleInto(request: SampleRequest, signal: AbortSignal, take: (events: SampleEvent[]) => void): Promise<void> {
+    const isPictured = imagesIn(request.messages).length > 0;
+    if (isPictured && this.#images?.token_in && !request.live)
+      return take(await samplePictured(this.#client, request, this.#chatFields(request, true), signal));
+    // Chat tells its prompt and not where the pictures are: the same request is rendered beside it.
+    const rendering = isPictured && this.#images ? this.#placesOf(request, signal) : null;
     const [path, body] = request.prompt
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
       : (["/v1/chat/completions", this.#chatBody(request)] as const);
@@ -117,6 +133,7 @@ class VllmEngine implements Engine {
     const sampled: number[] = [];
     // Compared with the request as soon as it arrives: the echo is as long as the prompt, and is not kept.
     let complaint = request.prompt_ids ? promptComplaint(request.prompt_ids, null) : null;
+    let echo: number[] | null = null;
     let isAccepted = false;
     let events: SampleEvent[] = [];
     const handOver = (): void => {
@@ -126,6 +143,7 @@ class VllmEngine implements Engine {
       for (const event of events) {
         if (event.type === "tokens") for (const id of event.token_ids) sampled.push(id);
         else if (event.type === "prompt" && request.prompt_ids) complaint = promptComplaint(request.prompt_ids, event);
+        else if (event.type === "prompt" && rendering) echo = [...event.token_ids];
       }
       const read = events;
       events = [];
@@ -154,6 +172,12 @@ class VllmEngine implements Engine {
       else response.abandon();
     }
     const last = reader.end();
+    const places = await rendering;
+    if (places && echo) {
+      const differs = promptComplaint(IdText.of(places.token_ids), { token_ids: echo });
+      if (differs === null) last.splice(-1, 0, { type: "images", spans: places.spans });
+      else complaint = `another prompt than it rendered: ${differs}`;
+    }
     const isCutOff = last.some((event) => event.type === "end" && event.finish_reason === "length");
     for (const [at, event] of last.entries()) {
       if (event.type === "end" && complaint) last[at] = { ...event, misaligned: `the engine sampled on ${complaint}` };
@@ -161,6 +185,12 @@ class VllmEngine implements Engine {
         event.arguments = await cutOffArguments(event, () => this.detokenize(request.model, sampled, signal));
     }
     take(last);
+  }
+
+  /** Where the pictures of a request stand in what chat samples on; null where the server does not say it. Never rejects. */
+  async #placesOf(request: SampleRequest, signal: AbortSignal): Promise<ChatRender | null> {
+    const chat = await renderChat(this.#client, this.#chatFields(request, true), signal).catch(() => null);
+    return chat?.spans.length === imagesIn(request.messages).length ? chat : null;
   }
 
   async countTokens(request: Pick<SampleRequest, "model" | "messages" | "tools">, signal: AbortSignal): Promise<number> {
@@ -173,6 +203,11 @@ class VllmEngine implements Engine {
 
   async render(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered> {
     const body = { ...this.#toTokenize(model, source), ...templateSettings(source.sampling), add_generation_prompt: source.generation };
+    if (imagesIn(source.messages).length > 0) {
+      const chat = await renderChat(this.#client, { ...body, max_tokens: 1 }, signal);
+      const folded = foldImages(chat.token_ids, chat.spans);
+      return { token_ids: folded, text: source.ids_only ? "" : await this.detokenize(model, folded, signal) };
+    }
     const token_ids = Tokenized.parse(await this.#client.json("POST", "/tokenize", body, signal)).tokens;
     return { token_ids, text: source.ids_only ? "" : await this.detokenize(model, token_ids, signal) };
   }
@@ -194,7 +229,8 @@ class VllmEngine implements Engine {
     return gauge(this.#client, "vllm:num_requests_running", signal);
   }
 
-  async score(model: string, tokenIds: number[], signal: AbortSignal): Promise<(number | null)[]> {
+  async score(model: string, tokenIds: number[], signal: AbortSignal, images?: ScoredImages): Promise<(number | null)[]> {
+    if (images && images.urls.length > 0) return scorePictured(this.#client, { model, tokenIds, ...images }, signal);
     // One token must be sampled; its logprob is of no interest.
     const body = { model, prompt: tokenIds, max_tokens: 1, temperature: 0, prompt_logprobs: 0 };
     const answer = Scored.parse(await this.#client.json("POST", "/v1/completions", body, signal));
@@ -218,22 +254,30 @@ class VllmEngine implements Engine {
   }
 
   #chatBody(request: SampleRequest): Buffer {
+    const more = request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : [];
+    return chatRequestJson(this.#chatFields(request, false), { ...request, more }, this.#wording);
+  }
+
+  /** `whole`: with messages and tools, for the routes that answer in one piece. */
+  #chatFields(request: SampleRequest, whole: boolean): Record<string, unknown> {
     const { reasoning_effort, parallel_tool_calls, ...sampling } = request.sampling;
     const hasTools = request.tools.length > 0;
-    const fields = {
+    return {
       model: request.model,
       ...(hasTools ? { tool_choice: toChatToolChoice(request.tool_choice) } : {}),
       ...(hasTools && parallel_tool_calls !== undefined ? { parallel_tool_calls } : {}),
       ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
       ...withoutUndefined(sampling),
-      stream: true,
-      stream_options: { include_usage: true },
+      ...(whole ? {} : { stream: true, stream_options: { include_usage: true } }),
+      ...(whole
+        ? { messages: toChatMessages(request.messages, this.#wording), ...(hasTools && { tools: toChatTools(request.tools) }) }
+        : {}),
       ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       // top_logprobs 0 is sent explicitly: releases around 0.20 returned null without it.
-      ...(this.#extras ? { return_token_ids: true, logprobs: true, top_logprobs: request.token_logprobs?.top ?? 0, ...pace(request) } : {}),
+      ...(this.#extras
+        ? { return_token_ids: true, logprobs: true, top_logprobs: request.token_logprobs?.top ?? 0, ...(whole ? {} : pace(request)) }
+        : {}),
     };
-    const more = request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : [];
-    return chatRequestJson(fields, { ...request, more }, this.#wording);
   }
 
   /** Throws where the server would do something else than sample on these ids, or less politely than on messages. */
@@ -242,7 +286,7 @@ class VllmEngine implements Engine {
       throw new AlidadeError("request_invalid", `the server at ${this.baseUrl} was not seen to take prompt ids on its chat route`, {
         param: "prompt_ids",
       });
-    if (request.messages.some(hasImage))
+    if (imagesIn(request.messages).length > 0)
       throw new AlidadeError("request_invalid", "vllm renders messages with images itself: it ignores prompt ids beside them", {
         param: "prompt_ids",
       });
@@ -330,12 +374,6 @@ function templateSettings({ reasoning_effort, chat_template, chat_template_kwarg
 
 function pace({ live }: SampleRequest): Record<string, unknown> {
   return live ? {} : { stream_interval: tokensAChunk };
-}
-
-function hasImage(message: Message): boolean {
-  return message.parts.some(
-    (part) => part.type === "image" || (part.type === "tool_result" && part.content.some((one) => one.type === "image")),
-  );
 }
 
 const Version = z.looseObject({ version: z.string().nullish() });

@@ -46,6 +46,7 @@ export async function exportTrajectories(
     leaveOut: given.leaveOut ?? defaultSelectOptions.leaveOut,
     temperature: given.temperature ?? null,
     oldestStep: given.oldestStep ?? null,
+    readsImages: exporter.saysPictures ?? false,
     own: given.own ?? {},
   };
   assertSayable(exporter, settings, given);

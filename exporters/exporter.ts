@@ -55,6 +55,8 @@ export interface Exporter {
   readonly wholeGroups?: true;
   /** It is an archive: attempts that a later one of the same rollout replaced stand in it too. */
   readonly everyAttempt?: true;
+  /** Its rows have `media`: which picture stands where. Others leave out calls that saw one. */
+  readonly saysPictures?: true;
   /** It names pictures by the hash of their bytes. Others get them as `data:` URLs. */
   readonly namesPictures?: true;
   /** Its rows can say that several paths share a prefix (selection `tree`); others refuse such a selection. */

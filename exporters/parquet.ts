@@ -17,6 +17,7 @@ export const parquet = defineExporter({
   extension: "parquet",
   saysPackedRows: true,
   namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "B",
     rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) where no row fits. Nothing is padded. Missing logprobs are null.",

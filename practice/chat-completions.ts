@@ -5,6 +5,7 @@ import type { PracticeExchange } from "./exchange.ts";
 import { score } from "./generation.ts";
 import { askedForm } from "./grammar/asked-form.ts";
 import type { PracticeModel } from "./model/practice-model.ts";
+import { expandPictures, picturesOf } from "./pictures.ts";
 import { ChatRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
 import { renderChat } from "./template.ts";
 import { toPromptLogprobs } from "./text-completions.ts";
@@ -17,11 +18,14 @@ export async function chatCompletions(model: PracticeModel, exchange: PracticeEx
   model.check(request.model);
   const tools = request.tool_choice === "none" ? [] : (request.tools ?? []);
   const given = request.kv_transfer_params?.prompt_token_ids;
-  const promptIds = given ? given.map(knownId) : encode(renderChat(request.messages, request.tools ?? []));
+  const pictures = picturesOf(request.messages);
+  // As vLLM does it: beside pictures the ids are left out without a word.
+  const unexpanded = given && pictures.length === 0 ? given.map(knownId) : encode(renderChat(request.messages, request.tools ?? []));
+  const { ids: promptIds, modelIds } = expandPictures(unexpanded, pictures);
   const usage: Counted = { prompt_tokens: promptIds.length, completion_tokens: 0, cached_tokens: 0 };
   const maxTokens = room(promptIds.length, model.maxModelLen, request.max_completion_tokens ?? request.max_tokens);
   const generation = {
-    promptIds,
+    promptIds: modelIds,
     sampling: toSampling(request, request.logprobs ? (request.top_logprobs ?? 0) : 0),
     maxTokens,
     seed: request.seed ?? model.nextSeed(),
@@ -37,7 +41,7 @@ export async function chatCompletions(model: PracticeModel, exchange: PracticeEx
   if (request.stream) return exchange.stream(chunks(turn, head));
   const promptLogprobs =
     typeof request.prompt_logprobs === "number"
-      ? toPromptLogprobs(await score(model.policy, promptIds, request.prompt_logprobs, exchange.signal))
+      ? toPromptLogprobs(await score(model.policy, modelIds, request.prompt_logprobs, exchange.signal))
       : null;
   exchange.json(200, { ...(await whole(turn, head)), prompt_logprobs: promptLogprobs });
 }
@@ -108,7 +112,7 @@ async function whole({ request, promptIds, usage, pieces, tools }: PracticeTurn,
 }
 
 /** Text to deltas, and what the turn came to. */
-class TurnReader {
+export class TurnReader {
   readonly #parser: TurnParser;
   #calls = 0;
   #sent = 0;
@@ -143,7 +147,7 @@ class TurnReader {
   }
 }
 
-function toMessage(deltas: readonly TurnDelta[]): Record<string, unknown> {
+export function toMessage(deltas: readonly TurnDelta[]): Record<string, unknown> {
   const textOf = (type: "content" | "reasoning") => deltas.map((delta) => (delta.type === type ? delta.text : "")).join("");
   const calls = deltas.filter((delta) => delta.type === "tool_call").map(toToolCall);
   const content = textOf("content");

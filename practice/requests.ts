@@ -6,7 +6,7 @@ import { z } from "zod";
 import { readJson } from "../base/schema/read-json.ts";
 import type { SamplingParameters } from "./model/sampler.ts";
 import { ChatMessage, ChatTool } from "./template.ts";
-import { vocabularySize } from "./tokenizer/vocabulary.ts";
+import { inputIds } from "./tokenizer/vocabulary.ts";
 import { WireError } from "./wire-error.ts";
 
 /** vLLM's default for --max-logprobs. */
@@ -15,13 +15,13 @@ const maxLogprobs = 20;
 const maxChoices = 1_000;
 const maxChoiceLength = 100_000;
 
-const TokenId = z.number().int().nonnegative();
+export const TokenId = z.number().int().nonnegative();
 const Stop = z
   .union([z.string().min(1), z.array(z.string().min(1)).max(16)])
   .nullish()
   .transform((stop) => (typeof stop === "string" ? [stop] : (stop ?? [])));
 
-const samplingFields = {
+export const samplingFields = {
   model: z.string().nullish(),
   temperature: z.number().nonnegative().nullish(),
   top_p: z.number().gt(0).max(1).nullish(),
@@ -72,6 +72,7 @@ export const ChatRequest = z.looseObject({
   max_completion_tokens: z.number().int().min(1).nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.number().int().min(0).max(maxLogprobs).nullish(),
+  cache_salt: z.string().nullish(),
   /** vLLM's place for a prompt that is given as ids: it is sampled on as it stands, and no message is rendered. */
   kv_transfer_params: z.looseObject({ prompt_token_ids: z.array(TokenId).min(1).nullish() }).nullish(),
 });
@@ -116,7 +117,11 @@ export function parseBody<Schema extends z.ZodType>(schema: Schema, text: string
   throw new WireError(400, `Invalid ${field}: ${issue?.message ?? "not understood"}`, field);
 }
 
-type SampledRequest = Pick<CompletionRequest, keyof typeof samplingFields>;
+type SampledRequest = Pick<CompletionRequest, (typeof ofSampling)[number]>;
+
+const ofSampling = [
+  ...(["temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "logit_bias"] as const),
+] as const;
 
 /** vLLM's defaults: temperature 1 and no truncation. */
 export function toSampling(request: SampledRequest, topLogprobs: number): SamplingParameters {
@@ -135,7 +140,7 @@ export function toSampling(request: SampledRequest, topLogprobs: number): Sampli
 
 /** The id, if the vocabulary has it. */
 export function knownId(id: number): number {
-  if (id >= vocabularySize) throw new WireError(400, `Token id ${id} is out of vocabulary`);
+  if (id >= inputIds) throw new WireError(400, `Token id ${id} is out of vocabulary`);
   return id;
 }
 

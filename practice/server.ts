@@ -11,7 +11,9 @@ import { parseArgs } from "node:util";
 import { chatCompletions } from "./chat-completions.ts";
 import { PracticeExchange } from "./exchange.ts";
 import { PracticeModel } from "./model/practice-model.ts";
+import { expandPictures, picturesOf } from "./pictures.ts";
 import { DetokenizeRequest, knownId, parseBody, TokenizeRequest } from "./requests.ts";
+import { generate, render } from "./scale-out.ts";
 import { renderChat } from "./template.ts";
 import { textCompletions } from "./text-completions.ts";
 import { decodeBytes, encode, printableToken } from "./tokenizer/vocabulary.ts";
@@ -27,6 +29,8 @@ const routes = new Map<string, PracticeRoute>(
     "POST /v1/chat/completions": chatCompletions,
     "POST /v1/completions": textCompletions,
     "GET /v1/models": listModels,
+    "POST /v1/chat/completions/render": scaledOut(render),
+    "POST /inference/v1/generate": scaledOut(generate),
     "POST /tokenize": tokenize,
     "POST /detokenize": detokenize,
     "POST /reset_prefix_cache": resetPrefixCache,
@@ -63,6 +67,14 @@ function noRoute(path: string): [number, unknown] {
   return known ? [405, { detail: "Method Not Allowed" }] : [404, { detail: "Not Found" }];
 }
 
+/** The routes are there in any case, and say that their flag is missing. */
+function scaledOut(route: PracticeRoute): PracticeRoute {
+  return (model, exchange, server) => {
+    if (!model.scaleOut) throw new WireError(403, "This endpoint needs --enable-scale-out.");
+    return route(model, exchange, server);
+  };
+}
+
 function listModels(model: PracticeModel, exchange: PracticeExchange): void {
   const card = {
     id: model.name,
@@ -81,7 +93,7 @@ function tokenize(model: PracticeModel, exchange: PracticeExchange): void {
   model.check(request.model);
   const text = request.messages ? renderChat(request.messages, request.tools ?? [], request.add_generation_prompt ?? true) : request.prompt;
   if (typeof text !== "string") throw new WireError(400, "Give `prompt` or `messages`.", "prompt");
-  const tokens = encode(text);
+  const tokens = expandPictures(encode(text), picturesOf(request.messages ?? [])).ids;
   const token_strs = request.return_token_strs ? tokens.map(printableToken) : null;
   exchange.json(200, { count: tokens.length, max_model_len: model.maxModelLen, tokens, token_strs });
 }
@@ -102,7 +114,8 @@ function metrics(model: PracticeModel, running: number): string {
   return `# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running ${running - 1}\n# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total ${model.policy.sampledTokens}\n`;
 }
 
-const usage = "usage: server.ts [--port N] [--seed N] [--max-model-len N] [--model NAME] [--logprobs-mode raw_logprobs|processed_logprobs]";
+const usage =
+  "usage: server.ts [--port N] [--seed N] [--max-model-len N] [--model NAME] [--logprobs-mode raw_logprobs|processed_logprobs] [--no-scale-out]";
 
 function main(): void {
   const { values } = parseArgs({
@@ -112,6 +125,7 @@ function main(): void {
       "max-model-len": { type: "string", default: "65536" },
       model: { type: "string", default: "practice" },
       "logprobs-mode": { type: "string", default: "raw_logprobs" },
+      "no-scale-out": { type: "boolean", default: false },
     },
   });
   const logprobsMode = values["logprobs-mode"];
@@ -122,6 +136,7 @@ function main(): void {
     seed: toInteger("--seed", values.seed, Number.MIN_SAFE_INTEGER),
     maxModelLen: toInteger("--max-model-len", values["max-model-len"], 2),
     logprobsMode,
+    scaleOut: !values["no-scale-out"],
   });
   const server = createPracticeServer(model);
   server.on("error", fail);

@@ -28,6 +28,8 @@ export type PracticeEngineOptions = {
   maxModelLen?: number;
   /** The name under which it serves; `practice` when left out. */
   model?: string;
+  /** Without the routes of disaggregated serving. */
+  noScaleOut?: boolean;
   /** Ends the engine, also while it starts. */
   signal?: AbortSignal;
 };
@@ -70,9 +72,10 @@ function serverPath(): string {
   return fileURLToPath(new URL(`./server${extname(import.meta.url)}`, import.meta.url));
 }
 
-function toArguments({ seed, port, maxModelLen, model }: PracticeEngineOptions): string[] {
+function toArguments({ seed, port, maxModelLen, model, noScaleOut }: PracticeEngineOptions): string[] {
   const flags = { port, seed, "max-model-len": maxModelLen, model };
-  return Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}=${value}`]));
+  const words = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}=${value}`]));
+  return noScaleOut ? [...words, "--no-scale-out"] : words;
 }
 
 /** Flags meant for our own process (a debugger, a test runner, coverage) are not meant for the engine. */

@@ -78,8 +78,9 @@ function textOf({ content }: ChatMessage): string {
   if (typeof content === "string") return content;
   return (content ?? [])
     .map((part) => {
+      if (part.type === "image_url") return "<|vision_start|><|image_pad|><|vision_end|>";
       if (part.text === undefined)
-        throw new WireError(400, `This model reads text only; a message has a part of type "${part.type}".`, "messages");
+        throw new WireError(400, `This model reads text and images; a message has a part of type "${part.type}".`, "messages");
       return part.text;
     })
     .join("\n");

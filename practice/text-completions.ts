@@ -4,6 +4,7 @@ import type { PracticeExchange } from "./exchange.ts";
 import { type ScoredToken, score } from "./generation.ts";
 import { askedForm } from "./grammar/asked-form.ts";
 import type { PracticeModel } from "./model/practice-model.ts";
+import { readAs } from "./pictures.ts";
 import { CompletionRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
 import { encode, textOfToken } from "./tokenizer/vocabulary.ts";
 import { type Counted, readTurn, type TokenPiece, toUsage } from "./turn.ts";
@@ -20,7 +21,7 @@ export async function textCompletions(model: PracticeModel, exchange: PracticeEx
   const promptIds = typeof request.prompt === "string" ? encode(request.prompt) : request.prompt.map(knownId);
   const usage: Counted = { prompt_tokens: promptIds.length, completion_tokens: 0, cached_tokens: 0 };
   const generation = {
-    promptIds,
+    promptIds: promptIds.map(readAs),
     sampling: toSampling(request, request.logprobs ?? 0),
     maxTokens: room(promptIds.length, model.maxModelLen, request.max_tokens ?? defaultMaxTokens),
     seed: request.seed ?? model.nextSeed(),
@@ -35,7 +36,9 @@ export async function textCompletions(model: PracticeModel, exchange: PracticeEx
   const ids = request.return_token_ids === true ? promptIds : null;
   if (request.stream) return exchange.stream(chunks(request, ids, usage, pieces, head));
   const scores =
-    typeof request.prompt_logprobs === "number" ? await score(model.policy, promptIds, request.prompt_logprobs, exchange.signal) : null;
+    typeof request.prompt_logprobs === "number"
+      ? await score(model.policy, promptIds.map(readAs), request.prompt_logprobs, exchange.signal)
+      : null;
   exchange.json(200, await whole(request, ids, usage, pieces, head, scores && toPromptLogprobs(scores)));
 }
 

@@ -2,21 +2,27 @@
  * The audit of a trajectory: every sampled token is scored again by teacher forcing, in the context that the tree says
  * it was sampled in, and compared with its recorded logprob. A context that was never there, a token that was edited,
  * a logprob that belongs to its neighbour: all show as a difference. What was not sampled from the plain distribution
- * (a grammar's mask, processed logprobs at another temperature), or behind a picture, whose ids are place holders, is
+ * (a grammar's mask, processed logprobs at another temperature), or behind a picture whose place is not known, is
  * reported as not comparable and never as passed.
  */
 import { isBent, type Sampling } from "../base/schema/message.ts";
+import type { PromptPicture } from "../base/schema/session-log.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../base/schema/trajectory.ts";
 import { isLogprob } from "../base/tokens/alignment.ts";
 import { imagesOf } from "./rows/images-of.ts";
 import { TokenPaths } from "./tree/token-paths.ts";
 
-/** Logprob of each token after those before it (nats, temperature 1, no mask); null where there is none, as for the first. */
-export type Score = (tokenIds: number[]) => Promise<(number | null)[]>;
+/**
+ * Logprob of each token after those before it (nats, temperature 1, no mask); null where there is none, as for the first. `media`:
+ * the pictures among the tokens.
+ */
+export type Score = (tokenIds: number[], media: PromptPicture[]) => Promise<(number | null)[]>;
 
 export type AuditOptions = {
   /** Nats. 1e-4 is what two f32 implementations of the same weights stay within; bf16 needs about 0.05. */
   tolerance: number;
+  /** `score` is given the pictures. Else calls that saw one are not comparable. */
+  readsImages?: boolean;
   /** Only calls of this policy version; others are not comparable. */
   policyVersion?: string | undefined;
 };
@@ -44,7 +50,10 @@ export async function auditTrajectory(trajectory: Trajectory, score: Score, opti
   const images = imagesOf(trajectory);
   const calls = new Map(trajectory.calls.map((call) => [call.call_id, open(call, trajectory, { ...options, images })]));
   for (const path of pathsToScore(trajectory, calls)) {
-    const scored = await score(path.flatMap((node) => node.token_ids));
+    const scored = await score(
+      path.flatMap((node) => node.token_ids),
+      picturesOf(path),
+    );
     let start = 0;
     for (const node of path) {
       const audited = calls.get(node.call_id);
@@ -62,6 +71,15 @@ export async function auditTrajectory(trajectory: Trajectory, score: Score, opti
     worst: differences.length === 0 ? null : differences.reduce((one, other) => Math.max(one, other)),
     calls: audits,
   };
+}
+
+function picturesOf(path: TreeNode[]): PromptPicture[] {
+  let before = 0;
+  return path.flatMap(({ media = [], token_ids }) => {
+    const placed = media.map((picture) => ({ ...picture, start: before + picture.start }));
+    before += token_ids.length;
+    return placed;
+  });
 }
 
 type Audited = Omit<CallAudit, "status"> & {
@@ -93,16 +111,20 @@ function close({ sampled: _, done: __, seen: ___, ...call }: Audited): CallAudit
 }
 
 /** `images`: ids of the messages that show one. */
-type AuditScope = Pick<AuditOptions, "policyVersion"> & { images: ReadonlySet<string> };
+type AuditScope = Pick<AuditOptions, "policyVersion" | "readsImages"> & { images: ReadonlySet<string> };
 
 /** Why a call's recorded logprobs are not those of the plain distribution over the tree's context; null: they are. */
-export function whyNotComparable(call: CallRecord, nodes: TreeNode[], { policyVersion, images }: AuditScope): string | null {
+export function whyNotComparable(
+  call: CallRecord,
+  nodes: TreeNode[],
+  { policyVersion, images, readsImages = false }: AuditScope,
+): string | null {
   const { kind, grammar, grammar_logprobs } = call.logprob_semantics;
   if (nodes.length === 0) return "no_token_ids";
-  if (nodes.some((node) => node.reason === "misaligned")) return "misaligned";
+  for (const reason of ["misaligned", "planted_placeholder"] as const) if (nodes.some((node) => node.reason === reason)) return reason;
   if (nodes.every((node) => (node.logprobs ?? []).every((one) => one === null))) return "no_logprob";
   // A server that is given the ids alone samples on another context, and says nothing.
-  if (call.input.some((id) => images.has(id))) return "images";
+  if (!(readsImages && call.media) && call.input.some((id) => images.has(id))) return "images";
   // Where they were seen to be those before the mask they are the plain distribution's, though not all that was sampled is.
   if (grammar && !(kind === "raw" && grammar_logprobs === "unmasked")) return "sampled_under_grammar";
   if (kind !== "raw" && !isPlain(call.sampling)) return kind === null ? "logprob_kind_unknown" : "processed_sampling";

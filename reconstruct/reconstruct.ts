@@ -71,7 +71,7 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
   return (facts = {}) => {
     const head = toHead(session, facts);
     const exclusions = exclude(calls, places, outcomes, head);
-    const { nodes, traces, idOf } = toNodes(tree, exclusions);
+    const { nodes, traces, idOf } = toNodes(tree, exclusions, places.pictures);
     const recorded = {
       ...head,
       calls: calls.map((call) => toCallRecord(call, { places, edges, outcomes, tree, idOf })),
@@ -202,6 +202,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     prompt_node_id: (promptEnd && idOf.get(promptEnd)) ?? null,
     prompt_length: places.prompt.get(call_id)?.depth ?? null,
     sampled_length: finished?.sampled_ids?.length ?? null,
+    ...(finished?.media && { media: finished.media }),
     uncounted: whyUncounted(call),
     match: edge.match,
     cause: edge.cause,

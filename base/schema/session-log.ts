@@ -222,12 +222,22 @@ export const SamplePart = z.strictObject({
 });
 export type SamplePart = z.infer<typeof SamplePart>;
 
+/** A picture of a call's prompt: its bytes, and where its pads stand. */
+export const PromptPicture = z.strictObject({
+  sha256: z.string(),
+  start: z.number().int().nonnegative(),
+  length: z.number().int().positive(),
+});
+export type PromptPicture = z.infer<typeof PromptPicture>;
+
 export const CallFinished = z.strictObject({
   type: z.literal("call_finished"),
   time: Time,
   call_id: z.string(),
   /** The prompt ids that the engine read; null where it gave none. */
   prompt_ids: delta(Integers).nullable(),
+  /** The pictures of the prompt, in their order, as the engine told their places. Absent: it has none, or they were not told. */
+  media: z.array(PromptPicture).optional(),
   /** The sampled ids with the stop token; null where the engine gave none. */
   sampled_ids: Integers.nullable(),
   /** One logprob for each sampled id, in nats; null for a missing one. The whole list is null where the engine gave none. */

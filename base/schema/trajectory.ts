@@ -17,6 +17,7 @@ import {
   LogprobSemantics,
   Pause,
   PolicyCheck,
+  PromptPicture,
   Restored,
   ResultPart,
   Time,
@@ -58,6 +59,8 @@ export const CallRecord = z.strictObject({
   /** Length of the prompt and of the sample in tokens; null where the engine gave no ids. */
   prompt_length: z.number().int().nullable(),
   sampled_length: z.number().int().nullable(),
+  /** The pictures of its prompt. Absent: it has none, or the engine did not tell their places. */
+  media: z.array(PromptPicture).optional(),
   /** null: `sampled_length`, or the engine's own count in `usage`, is all that it sampled. */
   uncounted: UncountedReason.nullable().default(null),
   match: EdgeMatch,
@@ -161,6 +164,8 @@ export const TreeNode = z.strictObject({
   /** prompt: before anything was sampled on this path; observation: after something was. */
   kind: z.enum(["prompt", "sampled", "observation"]),
   token_ids: z.array(z.number().int()),
+  /** Pictures in these tokens: `start` counts from the node's first token. Absent: none. */
+  media: z.array(PromptPicture).optional(),
   /** One for each token; null for a missing one; null as a whole on nodes that were not sampled, or had none. */
   logprobs: z.array(z.number().nullable()).nullable(),
   /** One for each token: a grammar left no choice. Absent where there was no grammar. */

@@ -41,6 +41,8 @@ const segment = group("element", [
   maybe("reason", text),
 ]);
 
+const picture = group("element", [value("sha256", text), value("start", whole), value("length", whole)]);
+
 /** Text by text. */
 const map = (name: string): SchemaElement[] => [
   { name, repetition_type: "REQUIRED", converted_type: "MAP", num_children: 1 },
@@ -64,6 +66,7 @@ const fields = {
   trace_id: (name) => value(name, text),
   agent: (name) => value(name, text),
   token_ids: (name) => list(name, value("element", whole)),
+  media: (name) => list(name, picture, "OPTIONAL"),
   loss_mask: (name) => list(name, value("element", { type: "INT32", converted_type: "INT_8" })),
   logprobs: (name) => list(name, maybe("element", number)),
   position_ids: (name) => list(name, value("element", whole), "OPTIONAL"),
@@ -86,7 +89,7 @@ const fields = {
   prompt_length: (name) => value(name, whole),
   cut: (name) => value(name, flag),
   dummy: (name) => value(name, flag),
-} as const satisfies { [Name in keyof FlatRow]: (name: string) => SchemaElement[] };
+} as const satisfies { [Name in keyof FlatRow]-?: (name: string) => SchemaElement[] };
 
 export const columns = Object.keys(fields) as (keyof FlatRow)[];
 

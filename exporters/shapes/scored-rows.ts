@@ -40,7 +40,7 @@ export function* scoredRows(
 export function placeOf(trajectory: Trajectory, options: ExportOptions<unknown>): ScoredRow | RolloutReason {
   const row = placeHolder(trajectory, options);
   const isBlank = row.token_ids.length === 0 ? "no_token_ids" : null;
-  return whyUnscored(row) ?? isBlank ?? (imagesOf(trajectory).size > 0 ? "images" : (row as ScoredRow));
+  return whyUnscored(row) ?? isBlank ?? (!options.readsImages && imagesOf(trajectory).size > 0 ? "images" : (row as ScoredRow));
 }
 
 /** Why the rollout's reward cannot stand in a baseline that is computed from rows. */

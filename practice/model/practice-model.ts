@@ -6,13 +6,16 @@ import type { LogprobsMode } from "./sampler.ts";
 export class PracticeModel {
   readonly name: string;
   readonly maxModelLen: number;
+  /** The routes of disaggregated serving answer. */
+  readonly scaleOut: boolean;
   /** The weights; others take the place of these for requests that begin later. */
   policy: PracticePolicy;
   #requests = 0;
 
-  constructor(options: { name: string; seed: number; maxModelLen: number; logprobsMode?: LogprobsMode }) {
+  constructor(options: { name: string; seed: number; maxModelLen: number; scaleOut?: boolean; logprobsMode?: LogprobsMode }) {
     this.name = options.name;
     this.maxModelLen = options.maxModelLen;
+    this.scaleOut = options.scaleOut ?? true;
     this.policy = newPolicy(options);
   }
 

@@ -15,13 +15,23 @@ const addedTokens = [
   { name: "</tool_response>", hidden: false, bias: -8 },
 ] as const;
 
+/**
+ * What stands for a picture. They are ids behind those of the model: a prompt holds them, no sample does, and the weights of a
+ * seed are the same with them and without.
+ */
+const pictureTokens = ["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"];
+
 const pairs = new BytePairs(merges);
 const ordinary = pairs.bytes.length;
-const addedIds = new Map<string, number>(addedTokens.map((token, index) => [token.name, ordinary + index]));
-const addedPattern = new RegExp(addedTokens.map(({ name }) => name.replaceAll("|", "\\|")).join("|"), "g");
-const addedBytes = addedTokens.map(({ name }) => Buffer.from(name));
+const addedNames = [...addedTokens.map(({ name }) => name), ...pictureTokens];
+const addedIds = new Map<string, number>(addedNames.map((name, index) => [name, ordinary + index]));
+const addedPattern = new RegExp(addedNames.map((name) => name.replaceAll("|", "\\|")).join("|"), "g");
+const addedBytes = addedNames.map((name) => Buffer.from(name));
 
 export const vocabularySize = ordinary + addedTokens.length;
+/** Ids that a prompt may hold: those of the model, and those of pictures. */
+export const inputIds = ordinary + addedNames.length;
+export const picturePad = addedIds.get("<|image_pad|>") as number;
 export const endOfTurn = addedIds.get("<|im_end|>") as number;
 /** Ids below this one are made of bytes; the ones from here on are the added tokens. */
 export const firstAddedId = ordinary;
@@ -56,7 +66,7 @@ export function bytesOf(id: number): Uint8Array {
 
 /** No text shows it: the turn markers. */
 export function isHidden(id: number): boolean {
-  return addedTokens[id - ordinary]?.hidden === true;
+  return id >= vocabularySize || addedTokens[id - ordinary]?.hidden === true;
 }
 
 /** Bytes of ids one after another, turn markers included. */
@@ -85,7 +95,7 @@ export class TextStream {
 
 /** The printable name of a token in the way of byte-level vocabularies (a space is Ġ, a newline Ċ). */
 export function printableToken(id: number): string {
-  if (id >= ordinary) return addedTokens[id - ordinary]?.name ?? "";
+  if (id >= ordinary) return addedNames[id - ordinary] ?? "";
   return Array.from(bytesOf(id), (byte) => printableBytes[byte]).join("");
 }
 

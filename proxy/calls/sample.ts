@@ -1,10 +1,12 @@
 /** What one try has sampled so far, and in the end what is recorded of it. */
 
 import { AlidadeError } from "../../base/errors.ts";
-import type { Message, Part, Usage } from "../../base/schema/message.ts";
+import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
+import type { ImagePart, Message, Part, Usage } from "../../base/schema/message.ts";
 import type { SampledToken } from "../../base/schema/sampled-token.ts";
-import type { CallFinished, Tried } from "../../base/schema/session-log.ts";
+import type { CallFinished, PromptPicture, Tried } from "../../base/schema/session-log.ts";
 import { type IdText, textOfIds } from "../../base/tokens/id-text.ts";
+import { type ImageSpan, plantedPad } from "../../base/tokens/image-spans.ts";
 import { GrowingText } from "../../base/wire/growing-text.ts";
 import { type EngineFacts, isUnderGrammar, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
@@ -29,13 +31,17 @@ export type SampleResult = Omit<
 };
 
 /** What a `Sample` reads of its request. */
-export type AskedOfSample = Pick<SampleRequest, "sampling" | "tools" | "tool_choice" | "live">;
+export type AskedOfSample = Pick<SampleRequest, "sampling" | "tools" | "tool_choice" | "live" | "messages">;
 
 export class Sample implements Keepable {
   readonly #engine: string | null;
   readonly #facts: EngineFacts | null;
   readonly #grammar: boolean;
   readonly #bases: readonly TokenBase[];
+  /** The pictures of the request. */
+  readonly #images: readonly ImagePart[];
+  /** Where their pads stand; null: the engine has not told it. */
+  #spans: ImageSpan[] | null = null;
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
   /** False when the engine reports other prompt ids than those that it was given. */
@@ -59,6 +65,7 @@ export class Sample implements Keepable {
   /** No lease: the call never came to an engine. `kept`: what an earlier request sampled, behind which this one goes on. */
   constructor(lease: EngineLease | null, request: AskedOfSample, bases: readonly TokenBase[], kept: KeptTokens | null = null) {
     this.#bases = bases;
+    this.#images = imagesIn(request.messages);
     this.#marks = request.live ? null : [];
     this.#kept = kept;
     if (kept) this.#goOnFrom(kept);
@@ -80,8 +87,12 @@ export class Sample implements Keepable {
         if (this.#kept) this.#tookThePrompt = promptBehind(this.#kept).is(textOfIds(event));
         else {
           this.#prompt = promptTokens(this.#bases, event);
-          this.#tookThePrompt = this.#continued?.prompt_ids?.is(textOfIds(event)) ?? true;
+          // With pictures its pads are more than those that were given: the engine compares the two.
+          this.#tookThePrompt = this.#images.length > 0 || (this.#continued?.prompt_ids?.is(textOfIds(event)) ?? true);
         }
+        return false;
+      case "images":
+        this.#spans = event.spans;
         return false;
       case "tokens":
         for (const id of event.token_ids) this.#sampledIds.push(id);
@@ -182,11 +193,13 @@ export class Sample implements Keepable {
 
   result(failure: AlidadeError | null, tries: Tried[]): SampleResult {
     const hasIds = this.#prompt !== null && (this.#sampledIds.length > 0 || failure !== null || this.#end?.usage.sampled_tokens === 0);
-    const missing = this.#missing(hasIds);
+    const media = hasIds ? this.#media() : null;
+    const missing = this.#missing(hasIds) ?? (hasIds ? this.#planted(media) : null);
     this.#closePart();
     const message: Message | null = this.#parts.length > 0 || !failure ? { role: "assistant", parts: this.#parts } : null;
     return {
       prompt: hasIds ? this.#prompt : null,
+      ...(media && { media }),
       sampled_ids: hasIds ? this.#sampledIds : null,
       logprobs: hasIds && this.#logprobs.some((one) => one !== null) ? this.#logprobs : null,
       logprob_semantics: {
@@ -215,6 +228,8 @@ export class Sample implements Keepable {
     if (!hasIds) return "no_token_ids: the engine gave no token ids for this call";
     if (this.#end?.misaligned) return `misaligned: ${this.#end.misaligned}`;
     if (!this.#tookThePrompt) return "misaligned: the engine sampled on another prompt than the ids that it was given";
+    const moved = this.#movedPicture();
+    if (moved !== null) return `misaligned: ${moved}`;
     const counted = this.#end ? this.#usage().sampled_tokens : undefined;
     // This comes before the logprobs: a call without logprobs needs the ids even more. A broken answer has no count.
     if (counted !== undefined && counted !== this.#sampledIds.length)
@@ -237,6 +252,32 @@ export class Sample implements Keepable {
       sampled_tokens: sampled_tokens === null ? null : sampled_tokens + kept,
       reasoning_tokens: null,
     };
+  }
+
+  /** The pictures by their places; null where there are none, or one of them has no place or no hash. */
+  #media(): PromptPicture[] | null {
+    const spans = this.#spans;
+    if (spans === null || this.#images.length === 0 || spans.length !== this.#images.length) return null;
+    const media = this.#images.flatMap((part, at) => (isStored(part) ? [{ sha256: part.sha256, ...(spans[at] as ImageSpan) }] : []));
+    return media.length === spans.length ? media : null;
+  }
+
+  /** A prompt that was given holds the earlier pictures at their places. */
+  #movedPicture(): string | null {
+    const earlier = this.#continued?.prompt_ids ? (this.#continued.media ?? []) : [];
+    const at = earlier.findIndex(({ start, length }, index) => {
+      const now = this.#spans?.[index];
+      return now?.start !== start || now.length !== length;
+    });
+    return at === -1 ? null : `picture ${at} of the prompt has another place than in the earlier call`;
+  }
+
+  /** Only a model that takes pictures has a pad. Where the places are not told the call is not trained in any case. */
+  #planted(media: PromptPicture[] | null): string | null {
+    const tokens = this.#facts?.images;
+    if (!tokens || !this.#prompt || (media === null && this.#images.length > 0)) return null;
+    const planted = plantedPad(this.#prompt.whole.toIds(), this.#sampledIds, media ?? [], tokens);
+    return planted && `planted_placeholder: ${planted}`;
   }
 
   #grow(type: "text" | "reasoning", text: string): void {

@@ -9,12 +9,15 @@
  */
 
 import { AlidadeError } from "../../base/errors.ts";
+import { type Media, withBytes } from "../../base/media/media.ts";
+import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import { type Message, type Tool, textOf } from "../../base/schema/message.ts";
 import type { RenderCause } from "../../base/schema/session-log.ts";
-import type { IdText } from "../../base/tokens/id-text.ts";
+import { IdText } from "../../base/tokens/id-text.ts";
+import { foldImages } from "../../base/tokens/image-spans.ts";
 import { startsWith } from "../../base/tokens/prefix.ts";
-import type { Engine, RenderSource } from "../../engines/index.ts";
+import type { Engine, EngineFacts, RenderSource } from "../../engines/index.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
@@ -33,6 +36,8 @@ export class Continuity {
     const earlier = earlierTurn(call, session.call(call.begun.parent_call_id), session.spec.restore);
     if (typeof earlier === "string") return rendered(earlier);
     const { engine, facts } = lease;
+    const images = imagesIn(call.messages).length > 0;
+    if (images && !takesPictures(session, call, earlier.from, facts)) return rendered("images");
     if (!facts.token_in || !engine.render || !engine.tokenize || !engine.detokenize) return rendered("no_token_in");
     const { template = null, tokenizer = null } = facts.fingerprints ?? {};
     const before = earlier.from.fingerprints;
@@ -40,7 +45,7 @@ export class Continuity {
     if (template === null || tokenizer === null || before?.template !== template || before.tokenizer !== tokenizer)
       return rendered("engine_changed");
     try {
-      const renderer = rendererAt(engine, lease.model, call, signal);
+      const renderer = rendererAt(engine, lease.model, call, session.media, signal);
       const kind = hashOf([template, tokenizer, settingsKey(call.begun)]);
       return await this.#continue({ session, call, tools, earlier, renderer, kind });
     } catch (error) {
@@ -51,7 +56,7 @@ export class Continuity {
 
   async #continue({ session, call, tools, earlier, renderer, kind }: Continuing): Promise<Continued> {
     const { from, turn, appended } = earlier;
-    const kept = from.idText as IdText;
+    const kept = unexpanded(from);
     if (session.spec.restore !== "full" && !(await this.#keepsReasoning(call, earlier, renderer, kind, tools.length > 0)))
       return rendered("reasoning_dropped");
     const close: Close = earlier.isCutOff ? null : (kept.tail(1)[0] as number);
@@ -73,7 +78,14 @@ export class Continuity {
     const prompt_ids = kept.append(suffix);
     return {
       prompt_ids,
-      record: { mode: "continued", from_call_id: from.id, kept: kept.length, appended: suffix.length, closed_for_it: earlier.isCutOff },
+      media: from.outcome?.media,
+      record: {
+        mode: "continued",
+        from_call_id: from.id,
+        kept: (from.idText as IdText).length,
+        appended: suffix.length,
+        closed_for_it: earlier.isCutOff,
+      },
     };
   }
 
@@ -87,7 +99,8 @@ export class Continuity {
       if (from.outcome?.continuity?.mode !== "rendered")
         throw new AlidadeError("request_invalid", "no prompt that the engine rendered is at hand to hold its tokenizer's route against");
       const ids = await renderer.ids(from.messages, tools);
-      return ids.length === from.promptLength && startsWith(from.tokens as Int32Array, ids);
+      const before = unexpanded(from);
+      return ids.length === before.length - sampledLength(from) && startsWith(before.toIds(), ids);
     });
   }
 
@@ -122,10 +135,32 @@ async function endsWithItsText(renderer: Renderer, { tokens, promptLength, outco
   return sampled.endsWith(text);
 }
 
-function rendererAt(engine: Engine, model: string, call: Call, signal: AbortSignal): Renderer {
+/** Its tokens as a prompt has them that is given: one pad for each picture. */
+function unexpanded(from: Call): IdText {
+  const whole = from.idText as IdText;
+  const media = from.outcome?.media;
+  return media ? IdText.of(foldImages(whole.toIds(), media)) : whole;
+}
+
+function sampledLength(from: Call): number {
+  return (from.idText as IdText).length - from.promptLength;
+}
+
+/** Ids go to the engine beside pictures where it takes them so, no client follows the stream, and the places of all earlier pictures are known. */
+function takesPictures(session: Session, call: Call, from: Call, { images }: EngineFacts): boolean {
+  const earlier = imagesIn(from.messages).length;
+  if (!images?.token_in || session.spec.relay === "live" || !imagesIn(call.messages).every(isStored)) return false;
+  return earlier === 0 || from.outcome?.media?.length === earlier;
+}
+
+function rendererAt(engine: Engine, model: string, call: Call, media: Media | null, signal: AbortSignal): Renderer {
   const { tool_choice, effective_sampling: sampling } = call.begun;
   const render = (source: Pick<RenderSource, "messages" | "tools" | "generation" | "ids_only">) =>
-    (engine.render as NonNullable<Engine["render"]>)(model, { ...source, tool_choice, sampling }, signal);
+    (engine.render as NonNullable<Engine["render"]>)(
+      model,
+      { ...source, messages: withBytes(source.messages, media), tool_choice, sampling },
+      signal,
+    );
   return {
     render: (messages, tools, generation) => render({ messages, tools, generation }),
     ids: async (messages, tools) => (await render({ messages, tools, generation: true, ids_only: true })).token_ids,

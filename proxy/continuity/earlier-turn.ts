@@ -26,12 +26,12 @@ export type EarlierTurn = {
 export function earlierTurn(call: Call, from: Call | undefined, restore: SessionSpec["restore"]): EarlierTurn | RenderCause {
   const { begun, messages } = call;
   if (begun.prompt) return "text_prompt";
-  if (messages.some(hasImage)) return "images";
   if (messages.at(-1)?.role === "assistant") return "prefill";
   if (!from) return messages.some(({ role }) => role === "assistant") ? "unknown_turn" : "first_turn";
   const turn = from.turn?.message;
   if (!turn || !from.idText || from.idText.length <= from.promptLength || from.outcome?.missing?.startsWith("misaligned"))
     return "no_token_ids";
+  if (from.outcome?.missing?.startsWith("planted_placeholder")) return "planted_placeholder";
   return whatChanged(call, from, restore) ?? settingsChanged(begun, from.begun) ?? cutOff(from, restore) ?? follow(call, from, turn);
 }
 
@@ -96,10 +96,6 @@ function cutOff({ outcome }: Call, restore: SessionSpec["restore"]): RenderCause
   if (typeof outcome?.stop === "string") return restore === "full" && isText ? null : "stop_string";
   if (outcome?.finish_reason === "length") return isText && textOf(outcome.message as Message) !== "" ? null : "truncated";
   return outcome?.finish_reason === "stop" || outcome?.finish_reason === "tool_calls" ? null : "truncated";
-}
-
-function hasImage({ parts }: Message): boolean {
-  return parts.some((part) => part.type === "image" || (part.type === "tool_result" && part.content.some(({ type }) => type === "image")));
 }
 
 function withoutReasoning(message: Message): Message {

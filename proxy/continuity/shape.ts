@@ -2,7 +2,8 @@
  * The form of a turn and of the messages appended to it, with place holders for the content. The template closes two turns
  * of one form alike, so a finding for one holds for the other.
  */
-import { type Message, type Tool, toolCallsOf } from "../../base/schema/message.ts";
+import { probePicture } from "../../base/media/probe-picture.ts";
+import { type ContentPart, type Message, type Tool, toolCallsOf } from "../../base/schema/message.ts";
 
 /** Words that stand for content. Letters only, so that no template quotes them; found again in what it prints. */
 export const marks = {
@@ -24,7 +25,10 @@ export type Shape = {
   hasText: boolean;
   /** Names of the turn's calls: some templates print them with the results. */
   calls: string[];
-  /** The role of each appended message, and for a result the call that it answers (-1: none of this turn). */
+  /**
+   * The role of each appended message, and for a result the call that it answers (-1: none of this turn). Behind `~`, where it
+   * shows a picture, the order of its texts (t) and pictures (i).
+   */
   appended: string[];
 };
 
@@ -40,14 +44,15 @@ export function shapeOf(before: readonly Message[], turn: Message, appended: rea
     hasTools,
     hasText: turn.parts.some((part) => part.type === "text" && part.text !== ""),
     calls: toolCallsOf(turn).map(({ name }) => name),
-    appended: appended.map(
-      ({ role, parts }) => role + parts.map((part) => (part.type === "tool_result" ? ` ${ids.indexOf(part.call_id)}` : "")).join(""),
-    ),
+    appended: appended.map(({ role, parts }) => {
+      const results = parts.map((part) => (part.type === "tool_result" ? ` ${ids.indexOf(part.call_id)}${pictured(part.content)}` : ""));
+      return `${role}${pictured(parts)}${results.join("")}`;
+    }),
   };
 }
 
-/** What a turn's conversation may have had before: nothing, talk, a tool loop that goes on, or whole exchanges. */
-export type Past = "none" | "talk" | "loop" | "exchanges";
+/** What a turn's conversation may have had before: nothing, talk, a tool loop that goes on, whole exchanges, or a picture. */
+export type Past = "none" | "talk" | "loop" | "exchanges" | "pictures";
 
 /** A conversation of this shape up to the end of the turn, its last call's argument (without calls its text) the mark. */
 export function dummyConversation(
@@ -59,6 +64,7 @@ export function dummyConversation(
   const last = shape.calls.length - 1;
   return [
     ...shape.leading.map((role) => textMessage(role as Message["role"], marks.instructions)),
+    ...(past === "pictures" ? [{ role: "user" as const, parts: dummyContent("it") }, textMessage("assistant", "e")] : []),
     ...(past === "talk" ? [textMessage("user", "d"), textMessage("assistant", "e")] : []),
     ...(past === "exchanges"
       ? [textMessage("user", "d"), ...loop(), textMessage("assistant", "e"), textMessage("user", "f"), textMessage("assistant", "g")]
@@ -84,10 +90,27 @@ export function dummyConversation(
 /** The appended messages with words of ours: what a shape alone says of them. */
 export function dummyAppended(shape: Shape): Message[] {
   return shape.appended.map((each): Message => {
-    const [role, ...results] = each.split(" ");
-    if (role !== "tool") return textMessage(role as Message["role"], "b");
-    return { role, parts: results.map((index) => resultOf(Number(index) < 0 ? idOf(99) : idOf(Number(index)))) };
+    const [first = "", ...results] = each.split(" ");
+    const [role, form = "t"] = first.split("~");
+    if (role !== "tool") return { role: role as Message["role"], parts: dummyContent(form) };
+    return {
+      role,
+      parts: results.map((result) => {
+        const [index, content = "t"] = result.split("~");
+        return resultOf(Number(index) < 0 ? idOf(99) : idOf(Number(index)), dummyContent(content));
+      }),
+    };
   });
+}
+
+/** Where there are pictures: in which order they stand among texts. */
+function pictured(parts: readonly { type: string }[]): string {
+  const shown = parts.filter(({ type }) => type === "image" || type === "text");
+  return shown.some(({ type }) => type === "image") ? `~${shown.map(({ type }) => (type === "image" ? "i" : "t")).join("")}` : "";
+}
+
+function dummyContent(form: string): ContentPart[] {
+  return [...form].map((letter) => (letter === "i" ? { type: "image", url: probePicture } : { type: "text", text: "b" }));
 }
 
 /** The real appended messages, their results under the ids that `dummyConversation` gives its calls. */
@@ -130,6 +153,6 @@ function textMessage(role: Message["role"], text: string): Message {
   return { role, parts: [{ type: "text", text }] };
 }
 
-function resultOf(call_id: string): Message["parts"][number] {
-  return { type: "tool_result", call_id, content: [{ type: "text", text: "b" }], is_error: false };
+function resultOf(call_id: string, content: ContentPart[] = dummyContent("t")): Message["parts"][number] {
+  return { type: "tool_result", call_id, content, is_error: false };
 }

@@ -114,7 +114,9 @@ async function isSameWithTools({ renderer, shape, tools, close }: SuffixRequest,
 
 /** Whether the template prints the same behind a turn after another past. Some templates number calls or results. */
 async function isSameAfterAny(anchor: Anchor, renderer: Renderer, place: AnchorPlace): Promise<boolean> {
-  for (const past of ["talk", "loop", "exchanges"] as const) {
+  const pasts = ["talk", "loop", "exchanges"] as const;
+  // Some templates number the pictures.
+  for (const past of showsPicture(place.shape) ? [...pasts, "pictures" as const] : pasts) {
     // What the template refuses to render was never rendered before a turn either.
     const other = await anchorOf(renderer, place, past).catch((error: unknown) => {
       if (wasRefused(error)) return null;
@@ -123,6 +125,10 @@ async function isSameAfterAny(anchor: Anchor, renderer: Renderer, place: AnchorP
     if (other !== null && (typeof other === "string" || other.suffix.join() !== anchor.suffix.join())) return false;
   }
   return true;
+}
+
+function showsPicture({ appended }: Shape): boolean {
+  return appended.some((form) => form.includes("~"));
 }
 
 /** The engine understood the question and does not render that. */

@@ -50,7 +50,7 @@ function driftOfCall(call: CallRecord, told: TrainerLogprobs, { trajectory, byId
   const nodes = trajectory.nodes.filter((node) => node.call_id === call.call_id && node.kind === "sampled");
   const recorded = nodes.flatMap(({ token_ids, logprobs }) => logprobs ?? token_ids.map(() => null));
   const isLonger = told.logprobs.length > recorded.length;
-  const not = whyNotComparable(call, nodes, { images }) ?? (isLonger ? "more_logprobs_than_tokens" : null);
+  const not = whyNotComparable(call, nodes, { images, readsImages: true }) ?? (isLonger ? "more_logprobs_than_tokens" : null);
   const differences = not === null ? differencesOf(recorded, told.logprobs, 0) : [];
   const drifted = driftedOf(differences, tolerance);
   const max = differences.reduce<CallDrift["max"]>((most, one) => (most === null || one.difference > most.difference ? one : most), null);

@@ -3,6 +3,7 @@
 import { AlidadeError } from "../../base/errors.ts";
 import { canonicalJson } from "../../base/schema/ids.ts";
 import type { Message } from "../../base/schema/message.ts";
+import { MarkedPads, markedPrompts } from "../tree/picture-tokens.ts";
 import { SequenceTrie, type TrieNode } from "../tree/sequence-trie.ts";
 import type { CallHistory } from "./call-history.ts";
 
@@ -12,7 +13,9 @@ export type Conversations = {
   /** Message ids in order of first appearance; `index` is the item that stands for it in the message trie. */
   messages: Message[];
   message_trie: SequenceTrie<CallHistory>;
+  /** Its items are ids, and for the pads of pictures the numbers of `pictures`. */
   token_trie: SequenceTrie<CallHistory>;
+  pictures: MarkedPads;
   /** By call id. Absent where the log cannot say: no ids from the engine. */
   input: Map<string, TriePlace>;
   prompt: Map<string, TriePlace>;
@@ -38,14 +41,19 @@ export function layOut(calls: CallHistory[]): Conversations {
     return { list: { ...call.begun.messages, new: newMessages.get(call.call_id) ?? [] }, output: answer === undefined ? [] : [answer] };
   });
   const token_trie = new SequenceTrie<CallHistory>();
-  const contexts = enterAll(calls, token_trie, ({ finished }) => {
-    return finished?.prompt_ids ? { list: finished.prompt_ids, output: finished.sampled_ids } : null;
+  const pictures = new MarkedPads();
+  const marked = markedPrompts(calls, pictures);
+  const contexts = enterAll(calls, token_trie, ({ call_id, finished }) => {
+    const prompt = marked?.get(call_id);
+    const list = prompt ? { base_call_id: null, base_len: 0, new: prompt } : finished?.prompt_ids;
+    return list ? { list, output: finished?.sampled_ids ?? null } : null;
   });
   markEnds(calls, conversations.input, contexts.full);
   return {
     messages: interner.messages,
     message_trie,
     token_trie,
+    pictures,
     input: conversations.input,
     prompt: contexts.input,
     full: contexts.full,

@@ -1,5 +1,6 @@
 /** A trainer's row: one array of tokens with what is known of each (full length, unshifted). */
 import { z } from "zod";
+import { PromptPicture } from "../../base/schema/session-log.ts";
 import { TrajectoryStatus } from "../../base/schema/trajectory.ts";
 import { recordVersions } from "../../base/schema/versions/record-versions.ts";
 import { versioned } from "../../base/schema/versions/versioned.ts";
@@ -48,6 +49,8 @@ const RowFields = z.strictObject({
   agent: z.string(),
   /** What the engine saw and sampled, in order. */
   token_ids: z.array(z.number().int()),
+  /** The pictures among them, in their order: the SHA-256 of the bytes, and where the pads stand. Absent: none. */
+  media: z.array(PromptPicture).optional(),
   /** One for each token: 1 where it is trained in this row. Over all rows of a trajectory a token is trained once. */
   loss_mask: z.array(z.union([z.literal(0), z.literal(1)])),
   /** One for each token: the log-probability (nats) with which it was sampled; null where it was not, or is unknown. */

@@ -57,6 +57,7 @@ export class RowWriter {
     let start = 0;
     for (const [index, piece] of plan.pieces.entries()) {
       row.segments.push(this.#fill(row, start, piece, plan));
+      placePictures(row, start, piece);
       if (plan.parents !== null) place(row, start, piece, ends[plan.parents[index] as number] ?? -1);
       start += piece.to - piece.from;
       ends.push(start - 1);
@@ -151,6 +152,13 @@ export class RowWriter {
   }
 }
 
+/** A picture that the piece cuts is left out. */
+function placePictures(row: FlatRow, start: number, { node, from, to }: RowPiece): void {
+  for (const picture of node.media ?? [])
+    if (picture.start >= from && picture.start + picture.length <= to)
+      row.media = [...(row.media ?? []), { ...picture, start: start + picture.start - from }];
+}
+
 /** Position and parent of each token of the piece; `parent` is the row's index of the token before its first one. */
 function place(row: FlatRow, start: number, { from, to }: RowPiece, parent: number): void {
   const { position_ids, parent_index } = row;
@@ -167,11 +175,18 @@ function firstTokens(pieces: RowPiece[], limit: number): RowPiece[] {
   let left = limit;
   for (const piece of pieces) {
     if (left <= 0) break;
-    const to = Math.min(piece.to, piece.from + left);
+    const to = beforePicture(piece, Math.min(piece.to, piece.from + left));
     out.push({ ...piece, to });
+    if (to < piece.to) break;
     left -= to - piece.from;
   }
   return out;
+}
+
+/** `end`, or the beginning of the picture that it would cut: pads without their picture are no context. */
+function beforePicture({ node, from }: RowPiece, end: number): number {
+  const cut = node.media?.find(({ start, length }) => start < end && end < start + length);
+  return cut ? Math.max(from, cut.start) : end;
 }
 
 function onlyOne<T>(values: T[]): T | null {

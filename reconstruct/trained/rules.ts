@@ -48,6 +48,7 @@ export const tokenRules: Rule<RecordedReason, [call: CallHistory, hasPrompt: boo
       finished?.missing?.startsWith("misaligned") === true ||
       findMisalignment(finished?.sampled_ids ?? [], finished?.logprobs ?? null) !== null,
   ],
+  ["planted_placeholder", ({ finished }) => finished?.missing?.startsWith("planted_placeholder") === true],
   // One missing logprob excludes the whole call: a row with holes has no importance ratio.
   ["no_logprob", ({ finished }) => !finished?.logprobs || finished.logprobs.includes(null)],
   ["unattributed_policy", (call, _, position) => isUnattributed(call, position)],
@@ -70,12 +71,17 @@ export type Trainer = {
   wholeTurns: boolean;
   /** The trainer's bound on staleness: tokens of an earlier policy step, or of an unknown one, are not trained. null: no bound. */
   oldestStep: number | null;
+  /** Its rows say which picture stands where. */
+  readsImages: boolean;
   /** sft imitates tokens and needs no logprobs. */
   objective: "rl" | "sft";
 };
 
 /** A call as a trainer asks about it. */
-export type SampledCall = Pick<CallRecord, "request_class" | "sampling" | "logprob_semantics"> & { seesImage: boolean; hasForced: boolean };
+export type SampledCall = Pick<CallRecord, "request_class" | "sampling" | "logprob_semantics" | "media"> & {
+  seesImage: boolean;
+  hasForced: boolean;
+};
 
 const penalties = ["presence_penalty", "frequency_penalty"] as const;
 
@@ -86,8 +92,8 @@ const divisorOf = (call: SampledCall, trainer: Trainer): number =>
 /** Whatever the objective. */
 const anyTrainer: Rule<keyof typeof trainerReasons, [SampledCall, Trainer]>[] = [
   ["left_out_class", ({ request_class }, { leaveOut }) => leaveOut.includes(request_class)],
-  // The ids of an image are place holders; without its pixels, which no row carries, they are another context.
-  ["images", ({ seesImage }) => seesImage],
+  // The ids of an image are place holders: a row must say which picture stands where.
+  ["images", ({ seesImage, media }, { readsImages }) => seesImage && (media === undefined || !readsImages)],
 ];
 
 /** A loss on logprobs needs those of the trainer's own distribution. */

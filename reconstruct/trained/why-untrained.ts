@@ -27,6 +27,7 @@ export const defaultTrainer: Trainer = {
   leaveOut: [],
   wholeTurns: false,
   oldestStep: null,
+  readsImages: true,
   objective: "rl",
 };
 

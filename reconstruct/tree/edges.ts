@@ -1,9 +1,10 @@
 /** The edge from a call's parent to the call: how its tokens continue it (`match`), and if they do not, why (`cause`). */
 import type { EdgeCause, EdgeMatch } from "../../base/schema/trajectory.ts";
 import { type CallHistory, tokenizerOf } from "../log/call-history.ts";
-import type { Conversations } from "../log/conversations.ts";
+import type { Conversations, TriePlace } from "../log/conversations.ts";
 import { findCause } from "./causes.ts";
 import type { Edge } from "./edge.ts";
+import { isOfPicture } from "./picture-tokens.ts";
 
 /** The edge of every call, by call id. */
 export function findEdges(calls: CallHistory[], parents: Map<string, CallHistory>, places: Conversations): Map<string, Edge> {
@@ -29,9 +30,18 @@ function toEdge(call: CallHistory, parent: CallHistory, places: Conversations, e
   }
   const shared = places.token_trie.shared(prompt, full);
   if (shared === full.depth) return { parent, match: "exact", cause: null, shared, difference: null };
+  if (partsAtPicture(prompt, full, shared, places)) {
+    const cause = findCause({ call, parent, decoded: null, position: shared, places, edges });
+    return { parent, match: "diverged", cause, shared, difference: { position: shared, parent_text: null, child_text: null } };
+  }
   const cause = findCause({ call, parent, decoded, position: shared, places, edges });
   const difference = { position: shared, parent_text: decoded?.parent_text ?? null, child_text: decoded?.child_text ?? null };
   return { parent, match: matchOf(decoded?.same_text ?? null, cause), cause, shared, difference };
+}
+
+/** Another picture is another context, though its pads read the same. */
+function partsAtPicture(prompt: TriePlace, full: TriePlace, shared: number, { token_trie }: Conversations): boolean {
+  return [prompt, full].some((place) => isOfPicture(token_trie.items(place, shared)[0]));
 }
 
 /** The session went on at an engine with another tokenizer: equal ids say other words there. */

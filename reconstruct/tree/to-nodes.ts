@@ -5,6 +5,7 @@ import type { Trace, TreeNode } from "../../base/schema/trajectory.ts";
 import { findMisalignment } from "../../base/tokens/alignment.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import { policyVersionAt } from "../log/policy-of.ts";
+import type { MarkedPads } from "./picture-tokens.ts";
 import type { Branch, TokenTree } from "./token-tree.ts";
 
 export type Nodes = { nodes: TreeNode[]; traces: Trace[]; idOf: Map<Branch, string> };
@@ -12,7 +13,7 @@ export type Nodes = { nodes: TreeNode[]; traces: Trace[]; idOf: Map<Branch, stri
 /** By call: why its token at a position of the sample is not trained; null: nothing forbids it. */
 export type Exclusions = Map<string, (position: number) => RecordedReason | null>;
 
-export function toNodes(tree: TokenTree, exclusions: Exclusions): Nodes {
+export function toNodes(tree: TokenTree, exclusions: Exclusions, pictures: MarkedPads): Nodes {
   const nodes: TreeNode[] = [];
   const idOf = new Map<Branch, string>();
   const samples = new SampleReader();
@@ -29,7 +30,9 @@ export function toNodes(tree: TokenTree, exclusions: Exclusions): Nodes {
     const node_id = `n${nodes.length}`;
     idOf.set(branch, node_id);
     nodes.push(
-      branch.sampled ? samples.node(branch, node_id, parent_id, exclusions) : contextNode(branch, node_id, parent_id, afterSample),
+      branch.sampled
+        ? samples.node(branch, node_id, parent_id, exclusions)
+        : contextNode(branch, node_id, { parent_id, afterSample, pictures }),
     );
     if (branch.sampled && !hasSampleBelow.has(branch)) leaves.push({ branch, node_id });
     push(branch, node_id, afterSample || branch.sampled);
@@ -58,14 +61,18 @@ function tokensOf(branch: Branch): number[] {
   return Array.prototype.slice.call(branch.tokens, branch.start, branch.start + length) as number[];
 }
 
-function contextNode(branch: Branch, node_id: string, parent_id: string | null, afterSample: boolean): TreeNode {
+type ContextPlace = { parent_id: string | null; afterSample: boolean; pictures: MarkedPads };
+
+function contextNode(branch: Branch, node_id: string, { parent_id, afterSample, pictures }: ContextPlace): TreeNode {
+  const { token_ids, media } = pictures.read(tokensOf(branch));
   const kind = afterSample ? ("observation" as const) : ("prompt" as const);
   return {
     node_id,
     parent_id,
     call_id: branch.call.call_id,
     kind,
-    token_ids: tokensOf(branch),
+    token_ids,
+    ...(media.length > 0 && { media }),
     logprobs: null,
     policy_version: null,
     trainable: false,

@@ -124,7 +124,11 @@ export const renderCauses = {
   truncated: { what: "The earlier turn was cut off within a thought or a tool call.", cure: edgeCauses.truncated.cure },
   stop_string: { what: "A stop string ended the earlier turn.", cure: edgeCauses.stop_string.cure },
   prefill: { what: "The request ends within a turn.", cure: null },
-  images: { what: "The request holds an image, beside which engines ignore token ids.", cure: null },
+  images: {
+    what: "The request holds an image, and the engine takes no token ids beside one, or did not tell where the earlier ones stand.",
+    cure: "serve the model with vLLM 0.33 or newer and `--enable-scale-out`, and leave `relay` at `buffered`",
+  },
+  planted_placeholder: { what: "The earlier call's tokens hold the pad of a picture where no picture is.", cure: null },
   text_prompt: { what: "The call is a legacy completion, whose prompt is text.", cure: null },
   no_token_ids: { what: "The earlier call has no token ids that hold.", cure: "`alidade doctor` says what the engine gives" },
   no_token_in: { what: "The engine takes no tokens in.", cure: "`alidade doctor` says why" },

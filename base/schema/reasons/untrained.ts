@@ -33,6 +33,10 @@ export const recordedReasons = {
   },
   no_token_ids: { what: "The engine gave no token ids of the prompt or of the sample.", cure: asLogprobs },
   misaligned: { what: "Token ids, logprobs and counts of the engine disagree.", cure: asLogprobs },
+  planted_placeholder: {
+    what: "The pad token of pictures stands where no picture is: text spelled it, or the model sampled it, and it takes a picture's place.",
+    cure: "`alidade show` names the token; the text came out of the task, the harness or the model",
+  },
   no_logprob: { what: "A sampled token has no logprob, so its call has no importance ratio.", cure: asLogprobs },
   unattributed_policy: {
     what: "The weights changed while the call was sampled, and it is not known on which side of the change the token is.",
@@ -53,8 +57,8 @@ export const trainerReasons = {
     cure: "if your trainer applies the same mask, add `--allow-grammar`",
   },
   images: {
-    what: "The call's context holds an image, and a row has only place holders for its tokens.",
-    cure: "use `canonical`, which has the messages, and a trainer that renders images itself",
+    what: "The call's context holds an image, and the engine did not tell where its tokens stand.",
+    cure: "`alidade doctor` says what the engine tells of pictures (vLLM with `--enable-scale-out` does)",
   },
   temperature_unknown: {
     what: "No call stated a temperature, so the server's sampling temperature is unknown.",

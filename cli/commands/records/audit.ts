@@ -1,9 +1,13 @@
 /** `alidade audit`: checks that the recorded logprobs are the model's own, in the recorded context. */
+import { join } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
+import type { Media } from "../../../base/media/media.ts";
+import { imagesIn, isStored, toLinkedPicture } from "../../../base/media/stored-picture.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { type Engine, type EngineFacts, openGguf } from "../../../engines/index.ts";
 import { probeEngine } from "../../../proxy/pool/index.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../../../reconstruct/index.ts";
 import { table } from "../../../view/text/index.ts";
 import { print, say, toNats } from "../command-line.ts";
@@ -38,6 +42,7 @@ export function audit(program: Command): void {
       const signal = terminal().stopSignal();
       const folder = await runFolderOf(flags.run);
       await using scorer = await openScorer(flags, signal);
+      const store = new DiskStore(join(folder, "sessions"));
       const options = { tolerance: flags.tolerance, policyVersion: flags.policy };
       const totals = { compared: 0, wrong: 0, worst: 0 };
       const rows: string[][] = [];
@@ -50,7 +55,10 @@ export function audit(program: Command): void {
         ? trajectoriesOf(folder, onLeftOut)
         : [await findTrajectory(folder, rollout, (message) => say(`alidade: ${message}`))]) {
         signal.throwIfAborted();
-        const audited = await auditTrajectory(trajectory, scorer.of(trajectory), options);
+        const audited = await auditTrajectory(trajectory, scorer.of(trajectory, store.media), {
+          ...options,
+          readsImages: scorer.readsImages,
+        });
         totals.compared += audited.compared;
         totals.wrong += audited.calls.reduce((sum, call) => sum + call.wrong, 0);
         totals.worst = Math.max(totals.worst, audited.worst ?? 0);
@@ -79,12 +87,12 @@ type AuditFlags = {
   json?: boolean;
 };
 
-type Scorer = AsyncDisposable & { of(trajectory: Trajectory): Score };
+type Scorer = AsyncDisposable & { readsImages: boolean; of(trajectory: Trajectory, media: Media): Score };
 
 async function openScorer(flags: AuditFlags, signal: AbortSignal): Promise<Scorer> {
   if (flags.gguf !== undefined) {
     const gguf = await openGguf(flags.gguf);
-    return { of: () => gguf.score, [Symbol.asyncDispose]: () => gguf[Symbol.asyncDispose]() };
+    return { readsImages: false, of: () => gguf.score, [Symbol.asyncDispose]: () => gguf[Symbol.asyncDispose]() };
   }
   const config = await commandConfig(flags.config, {
     overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
@@ -95,12 +103,18 @@ async function openScorer(flags: AuditFlags, signal: AbortSignal): Promise<Score
   if (!first) throw new AlidadeError("config_invalid", "no engine is configured: give --engine", { param: "engine" });
   const facts = await probeEngine(first.engine, signal);
   return {
-    of: (trajectory) => scoreWith(first.engine, facts, trajectory, signal),
+    readsImages: facts.images !== undefined,
+    of: (trajectory, media) => scoreWith({ engine: first.engine, facts }, trajectory, media, signal),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   };
 }
 
-function scoreWith(engine: Engine, facts: EngineFacts, trajectory: Trajectory, signal: AbortSignal): Score {
+function scoreWith(
+  { engine, facts }: { engine: Engine; facts: EngineFacts },
+  trajectory: Trajectory,
+  media: Media,
+  signal: AbortSignal,
+): Score {
   const { score } = engine;
   if (score === undefined)
     throw new AlidadeError("config_invalid", `${engine.name} cannot score given tokens: audit with vLLM, SGLang or --gguf`, {
@@ -109,7 +123,18 @@ function scoreWith(engine: Engine, facts: EngineFacts, trajectory: Trajectory, s
   const named = trajectory.calls.findLast((call) => call.engine_model !== null)?.engine_model;
   const model = facts.models.find((one) => one === named) ?? facts.models[0];
   if (model === undefined) throw new AlidadeError("engine_error", `the engine at ${engine.baseUrl} serves no model`, { param: "engine" });
-  return (tokenIds) => score.call(engine, model, tokenIds, signal);
+  const urls = urlsOf(trajectory, media);
+  return (tokenIds, spans) => score.call(engine, model, tokenIds, signal, { spans, urls: spans.map(({ sha256 }) => urls(sha256)) });
+}
+
+/** A picture as its harness sent it, read when it is asked for. */
+function urlsOf({ messages }: Trajectory, media: Media): (sha256: string) => string {
+  const parts = new Map(imagesIn(Object.values(messages)).flatMap((part) => (isStored(part) ? [[part.sha256, part] as const] : [])));
+  return (sha256) => {
+    const part = parts.get(sha256);
+    if (part === undefined) throw new AlidadeError("store_error", `no message of the trajectory shows the picture ${sha256}`);
+    return toLinkedPicture(part, media.read(sha256)).url;
+  };
 }
 
 function rowOf(name: string, audited: Audit): string[] {
