@@ -5,10 +5,12 @@ import type { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import { MediaFolder, mediaFolder } from "../../../base/media/media-folder.ts";
+import { imagesIn, isStored } from "../../../base/media/stored-picture.ts";
 import { groupReasons, rolloutReasons } from "../../../base/schema/reasons/left-out.ts";
 import { type Meaning, meaningOf } from "../../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../../base/schema/reasons/untrained.ts";
 import { RequestClass } from "../../../base/schema/session-spec.ts";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { type Exporter, type ExportReport, exporterRegistry, exporters, exportTrajectories } from "../../../exporters/index.ts";
 import { toStoreError } from "../../../proxy/store/index.ts";
 import { parseCutOffRules, selectionNamed, selections } from "../../../reconstruct/index.ts";
@@ -98,15 +100,20 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   // The copy that groups are read from is as large as the run: beside the output there is room for such a file, but in
   // the folder of devices there is none.
   const scratch = flags.out === undefined || flags.out.startsWith("/dev/") ? {} : { scratch: dirname(flags.out) };
+  const media = new MediaFolder(join(folder, "sessions", mediaFolder));
+  const shown = new Set<string>();
   const report = await writeTo(flags.out, async (stream, stop) => {
     const settings = {
       ...options,
       ...scratch,
       ...stop,
       attempts: attemptsOf(folder),
-      media: new MediaFolder(join(folder, "sessions", mediaFolder)),
+      media,
     };
-    const written = await exportTrajectories(exporter, trajectories, stream, settings);
+    const written = await exportTrajectories(exporter, notingPictures(trajectories, shown), stream, settings);
+    // Before the rows that name them: to standard output there is no place beside them.
+    if (exporter.namesPictures && scratch.scratch !== undefined)
+      copyPictures(shown, media, new MediaFolder(join(scratch.scratch, mediaFolder)));
     // An older file is not given up for one with nothing in it.
     if (damaged > 0 && written.trajectories === 0)
       throw new AlidadeError("store_error", `nothing of ${folder} is exported: none of its ${damaged} rollouts can be read`);
@@ -116,6 +123,17 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   if (flags.json && flags.out !== undefined) print(JSON.stringify({ out: report.rows > 0 ? flags.out : null, ...report }));
   else for (const line of inLines(report, flags.out)) say(line);
   if (isEmpty(report)) terminal().exitCode = 1;
+}
+
+async function* notingPictures(trajectories: AsyncIterable<Trajectory>, shown: Set<string>): AsyncGenerator<Trajectory> {
+  for await (const trajectory of trajectories) {
+    for (const part of imagesIn(Object.values(trajectory.messages))) if (isStored(part)) shown.add(part.sha256);
+    yield trajectory;
+  }
+}
+
+function copyPictures(hashes: ReadonlySet<string>, from: MediaFolder, to: MediaFolder): void {
+  for (const sha256 of hashes) to.keep(sha256, from.read(sha256));
 }
 
 /** A reader goes by the name: it would take lines of JSON for a Parquet file, or the other way round. */
