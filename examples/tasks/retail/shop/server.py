@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import sqlite3
+import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock
 
@@ -141,4 +143,6 @@ class Handler(BaseHTTPRequestHandler):
 if not os.path.exists(DATABASE):
     with sqlite3.connect(DATABASE) as seeded:
         seeded.executescript(SEED)
+# The first process of a container gets no signal that it does not ask for.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
