@@ -48,6 +48,8 @@ export { checkTask, graders } from "./graders/index.ts";
 export type { Harness, HarnessContext, HarnessEnd, HarnessLaunch } from "./harnesses/index.ts";
 /** Agent harnesses: those that are installed, and one's own command. */
 export { commandHarness, harnesses, harnessNamed } from "./harnesses/index.ts";
+/** A policy of one's own for the samples of a set (docs/service.md). */
+export type { BranchingPolicy, ForkPlace, TreeSoFar } from "./rollouts/branching/index.ts";
 /** Submit a rollout and get its outcome; a batch of them, tasks in and trajectories out; and what a run leaves behind. */
 export {
   type Batch,
@@ -80,7 +82,6 @@ export {
   ServiceClient,
   type WeightUpdate,
 } from "./service/client/index.ts";
-/** A policy of one's own for the samples of a set (docs/service.md). */
 export type { AllocationPolicy, GroupSoFar } from "./service/ledger/index.ts";
 export type { TaskFormat } from "./tasks/index.ts";
 /** Tasks of any known format, ready to run. */

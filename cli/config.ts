@@ -13,6 +13,7 @@ import { NamedGraderServer } from "../graders/index.ts";
 import { harnessRegistry } from "../harnesses/index.ts";
 import { dialects } from "../proxy/dialects/index.ts";
 import { Bounds, callsAtOnce, EngineRoute, resampleLost } from "../proxy/index.ts";
+import { Branching } from "../rollouts/branching/index.ts";
 import { backendRegistry } from "../sandboxes/index.ts";
 import { imageSources, TaskChoice } from "../tasks/index.ts";
 
@@ -164,6 +165,7 @@ export const Config = z.strictObject({
   tasks: z.array(z.string()).default([]).describe("task files or folders, relative to the run file"),
   choose: TaskChoice.prefault({}).describe("which of all these tasks are run, and in which order"),
   samples: z.number().int().positive().default(4).describe("rollouts of each task: they are one group"),
+  branching: Branching.nullable().default(null),
   sandbox: plugIn(backendRegistry, "where harnesses run; auto takes Docker when an engine is reachable", ["auto"]).default("auto"),
   grading: GradingPlace.nullable()
     .default(null)

@@ -116,12 +116,13 @@ function withFilesFrom(folder: string, layer: Record<string, unknown>): Record<s
   const runFrom = (run: unknown): unknown => (typeof run === "string" && isSetId(run) ? run : pathFrom(run));
   const withKind = (engine: unknown): unknown =>
     isPlain(engine) && "kind" in engine ? { ...engine, kind: absolute(engine.kind) } : engine;
-  const { choose, engine, engines, harness, tls, repositories } = layer;
+  const { branching, choose, engine, engines, harness, tls, repositories } = layer;
   const own = ["harness", "sandbox", "graders", "task_formats", "allocation_policies"].filter((key) => Object.hasOwn(layer, key));
   return {
     ...layer,
     ...Object.fromEntries(own.map((key) => [key, absolute(layer[key])])),
     ...(repositories !== undefined && { repositories: pathFrom(repositories) }),
+    ...(isPlain(branching) && "policy" in branching && { branching: { ...branching, policy: absolute(branching.policy) } }),
     ...(isPlain(choose) && Array.isArray(choose.of) && { choose: { ...choose, of: choose.of.map(runFrom) } }),
     ...(isPlain(harness) && {
       harness: { ...harness, folder: typeof harness.folder === "string" ? resolve(folder, harness.folder) : folder },

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import { type FlatRow, fullLength, perToken } from "../reconstruct/index.ts";
 import { defineExporter, type ExportOptions } from "./exporter.ts";
-import { advantageOption, rowsWithAdvantage } from "./rows/advantages.ts";
+import { advantageOption, creditOption, rowsWithAdvantage } from "./rows/advantages.ts";
 import { trainedCalls } from "./rows/row-calls.ts";
 import { addLeftOut } from "./shapes/left-out.ts";
 
@@ -16,30 +16,31 @@ export const primeRl = defineExporter({
   saysTemperatures: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so a rollout without trained tokens still counts in the baseline. They are reward minus mean, as in prime-rl's GRPO. A row with advantage 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Each token has its temperature, so no temperature is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`).",
+    rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so a rollout without trained tokens still counts in the baseline. They are reward minus mean, as in prime-rl's GRPO. Each token has its own: `credit` gives a turn that others were forked behind the mean of what came of it. A row of which all are 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Each token has its temperature, so no temperature is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`).",
     loader: "alidade.loaders.prime_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (`prepare_batch`, loss)" },
   },
   options: z.strictObject({
     advantage: advantageOption("dr_grpo"),
+    credit: creditOption,
     env_name: z.string().default("alidade").describe("environment under which prime-rl counts the samples"),
   }),
   async *write(source, options, report) {
-    for await (const { row, advantage, trajectory } of rowsWithAdvantage(source, options, report, { readsTemperatures: true })) {
+    for await (const { row, advantages, trajectory } of rowsWithAdvantage(source, options, report, { readsTemperatures: true })) {
       // prime-rl takes their tokens out of the loss and out of what it divides by.
-      if (advantage === 0) {
+      if (advantages.every((advantage) => advantage === 0)) {
         addLeftOut(report, { zero_advantage: trainedCalls(row) });
         continue;
       }
       report.rows++;
-      yield JSON.stringify(toSample(row, trajectory, advantage, options));
+      yield JSON.stringify(toSample(row, trajectory, advantages, options));
     }
   },
 });
 
 type Options = Pick<ExportOptions<{ env_name: string }>, "own" | "temperature">;
 
-function toSample(row: FlatRow, trajectory: Trajectory, worth: number, { own, temperature }: Options): Record<string, unknown> {
+function toSample(row: FlatRow, trajectory: Trajectory, advantages: number[], { own, temperature }: Options): Record<string, unknown> {
   const { mask, logprobs } = fullLength(row);
   const temperatureOf = new Map(trajectory.calls.map((call) => [call.call_id, call.sampling.temperature ?? temperature]));
   const trained = row.segments.find((segment) => segment.trainable);
@@ -51,6 +52,6 @@ function toSample(row: FlatRow, trajectory: Trajectory, worth: number, { own, te
     logprobs,
     temperatures: perToken(row, ({ trainable, call_id }) => (trainable ? (temperatureOf.get(call_id) ?? filler) : filler)),
     env_name: own.env_name,
-    advantages: mask.map((each) => (each === 1 ? worth : 0)),
+    advantages,
   };
 }

@@ -12,6 +12,7 @@ export { reconstruct, reconstruction, type TrajectoryFacts } from "./reconstruct
 export { type AdvantageMethod, advantageMethods, type BaselineEntry, type GroupAdvantages, groupAdvantages } from "./rewards/advantages.ts";
 export { componentsOfRow, weightedTotal } from "./rewards/reward-components.ts";
 export { type Aggregation, aggregations } from "./rewards/row-weight.ts";
+export { type Credit, type CreditLeaf, credits, treeCredit } from "./rewards/tree-credit.ts";
 export { fullLength, perToken, type RowTurn, responseOnly, shifted, turnsOf } from "./rows/alignment-families.ts";
 export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";

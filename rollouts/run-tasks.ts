@@ -13,6 +13,9 @@ import { assertDistinct } from "./accepted/assert-distinct.ts";
 import { noteLeftOut } from "./accepted/note-left-out.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { checkPublicNetwork } from "./accepted/public-network.ts";
+import type { Branching } from "./branching/branching.ts";
+import type { BranchingPolicy } from "./branching/branching-policy.ts";
+import { GroupTrees } from "./branching/group-trees.ts";
 import { brokenBy } from "./line/broken-by.ts";
 import { makePlans } from "./line/make-plans.ts";
 import { packOf } from "./prepare.ts";
@@ -33,6 +36,8 @@ export type Batch = {
   retries: number;
   harness: Harness;
   session: Partial<SessionOptions>;
+  /** Forks beside the samples; there are none where left out. */
+  branching?: { options: Branching; policy: BranchingPolicy };
   /** Forced sampling by task and sample, instead of the session's. */
   samplingOf?: (task: Task, sampleIndex: number) => Sampling | Sampling[];
 };
@@ -55,14 +60,17 @@ export async function runTasks(
   const begun = await readRollouts(setup.folder.path, alreadyReported);
   const hashes = unchangedHashes(batch, begun);
   const over = [...lastOf(begun).values()].filter((record) => isOver(record, setup)).length;
-  setup.onProgress({ type: "planned", total: batch.tasks.length * batch.samples, over });
+  setup.onProgress({ type: "planned", total: batch.tasks.length * sizeOfGroup(batch), over });
   const ready = { ...batch, tasks: await makeReady(setup, batch, drain) };
   await using _reaper = await reapAtWork(setup, signal, setup.folder.isResumed);
   const resumed = await resumePlans(setup, ready, hashes, lastOf(begun));
   const interrupted = begun.filter((record) => record.state !== "done");
   await closeInterrupted(setup, interrupted, resumed);
   const hasCalled = resumed.size > 0 || begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
-  await makeAll(setup, eachPlan(setup, ready, hashes, { last: lastOf(begun), resumed }), hasCalled, { signal, drain });
+  const trees = treesOf(setup, ready);
+  const forks = (await trees?.resumed(ready.tasks, lastOf(begun), (record) => isOver(record, setup))) ?? [];
+  const plans = inTurn(forks, eachPlan(setup, ready, hashes, { last: lastOf(begun), resumed }));
+  await makeAll(setup, { plans, trees, hasCalled }, { signal, drain });
   const last = await lastByTask(setup.folder.path);
   return batch.tasks.flatMap(({ task_id }) => last.get(task_id) ?? []);
 }
@@ -89,10 +97,11 @@ async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: Abo
  */
 function makeAll(
   setup: RunSetup,
-  plans: Iterator<RolloutPlan, undefined>,
-  hasCalled: boolean,
+  what: { plans: Iterator<RolloutPlan, undefined>; trees: GroupTrees | null; hasCalled: boolean },
   stops: { signal: AbortSignal; drain: AbortSignal },
 ) {
+  const { plans, trees } = what;
+  let { hasCalled } = what;
   let isStopped = false;
   const endsAfter = ({ record: { error, summary } }: RolloutOutcome): boolean => {
     hasCalled ||= (summary?.turns ?? 0) > 0;
@@ -101,7 +110,24 @@ function makeAll(
     setup.onProgress({ type: "note", text: `THE RUN STOPS: ${error.message}. Mend the harness, then go on with --resume` });
     return true;
   };
-  return makePlans(setup, { plans, atOnce: setup.slots.atOnce, endsAfter }, stops.signal, stops.drain);
+  const moreAfter = async (plan: RolloutPlan, { record }: RolloutOutcome) => (await trees?.after(plan, record)) ?? [];
+  return makePlans(setup, { plans, atOnce: setup.slots.atOnce, endsAfter, moreAfter }, stops.signal, stops.drain);
+}
+
+function treesOf(setup: RunSetup, { branching, samples, retries, harness }: Batch): GroupTrees | null {
+  if (branching === undefined) return null;
+  return new GroupTrees({ setup, samples, retries, harness, branching: branching.options, policy: branching.policy });
+}
+
+/** Rollouts of a group, its forks among them. */
+function sizeOfGroup({ samples, branching }: Pick<Batch, "samples" | "branching">): number {
+  return Math.max(samples, branching?.options.leaves ?? 0);
+}
+
+function* inTurn(first: readonly RolloutPlan[], then: Generator<RolloutPlan, undefined>): Generator<RolloutPlan, undefined> {
+  yield* first;
+  yield* then;
+  return undefined;
 }
 
 /** The folder found it when it was opened. */
@@ -127,10 +153,11 @@ function unchangedHashes(batch: Batch, begun: RolloutRecord[]): Map<string, stri
  */
 function* eachPlan(
   setup: BatchSetup,
-  { tasks, samples, retries, harness, session, samplingOf }: Batch,
+  batch: Batch,
   hashes: Map<string, string>,
   { last, resumed }: { last: Map<string, RolloutRecord>; resumed: Map<string, ResumePlan> },
 ): Generator<RolloutPlan, undefined> {
+  const { tasks, samples, retries, harness, session, samplingOf } = batch;
   const { lastAttempts } = setup.folder.found;
   for (const task of tasks)
     for (let sample_index = 0; sample_index < samples; sample_index++) {
@@ -146,7 +173,7 @@ function* eachPlan(
         task,
         task_hash: hashes.get(task.task_id) ?? "",
         group_id,
-        group_size: samples,
+        group_size: sizeOfGroup(batch),
         sample_index,
         harness,
         session: samplingOf ? { ...session, sampling: samplingOf(task, sample_index) } : session,
@@ -182,6 +209,8 @@ async function resumePlans(
   const found = new Map<string, ResumePlan>();
   for (const record of last.values()) {
     const task = byId.get(record.task_id);
+    // A fork begins behind its turn again: what comes before that is replayed in any case.
+    if (record.forked_from !== null) continue;
     // Its next attempt may have died before it was on record.
     if (task === undefined || (record.state === "done" && record.stop_reason !== interruptedReason)) continue;
     const dead = { record, task, task_hash: hashes.get(record.task_id) ?? "", harness, wanted: resume };

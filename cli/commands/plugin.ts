@@ -12,6 +12,8 @@ import { graderContract } from "../../graders/contract.ts";
 import { graderRegistry } from "../../graders/index.ts";
 import { harnessContract } from "../../harnesses/contract.ts";
 import { harnessRegistry } from "../../harnesses/index.ts";
+import { branchingContract } from "../../rollouts/branching/contract.ts";
+import { branchingRegistry } from "../../rollouts/branching/index.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
 import { sandboxContract } from "../../sandboxes/contract.ts";
 import { backendRegistry } from "../../sandboxes/index.ts";
@@ -42,6 +44,7 @@ const kinds: readonly PlugInKind[] = [
   kindOf(exporterRegistry, exporterContract, async ({ run }) => ({ trajectories: run === undefined ? [] : await readTrajectories(run) })),
   kindOf(backendRegistry, sandboxContract, async (_flags, signal) => ({ owner: await currentOwner(), run_id: newId("run"), signal })),
   kindOf(allocationRegistry, allocationContract, async () => ({})),
+  kindOf(branchingRegistry, branchingContract, async () => ({})),
   kindOf(taskFormatRegistry, taskFormatContract, async ({ tasks, grader }) => ({
     path: tasks ?? null,
     graders: await graderRegistry.with(grader ?? []),

@@ -6,6 +6,7 @@ import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { GradingPlace, type Task } from "../../base/schema/task.ts";
 import { version } from "../../base/version.ts";
 import { noteLeftOut } from "../../rollouts/accepted/index.ts";
+import { branchingRegistry } from "../../rollouts/branching/index.ts";
 import { makeSlots, type ProgressEvent, RunFolder, runTasks } from "../../rollouts/index.ts";
 import { type Config, sessionOptionsOf } from "../config.ts";
 import { loadConfig } from "../load-config.ts";
@@ -167,6 +168,7 @@ export async function executeRun(options: {
   const backend = await chooseBackend(config, signal, onProgress);
   const harness = await harnessOf(config);
   const plugIns = await loadPlugIns(config);
+  const branching = config.branching && { options: config.branching, policy: await branchingRegistry.load(config.branching.policy) };
   const note = (text: string) => onProgress({ type: "note", text });
   const onLeftOut = noteLeftOut(note, options.leftOut);
   const { tasks, concurrency } = await tasksOfRun(config, plugIns, backend, harness, { note, onLeftOut, signal });
@@ -190,6 +192,7 @@ export async function executeRun(options: {
       retries: config.retries,
       harness,
       session: sessionOptionsOf(config),
+      ...(branching && { branching }),
       ...(options.samplingOf && { samplingOf: options.samplingOf }),
     },
     options.signal,

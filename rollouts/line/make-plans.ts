@@ -18,6 +18,8 @@ export type PlansToMake = {
   onAttempt?: (outcome: RolloutOutcome) => void;
   /** Called after each rollout that is over. If it returns true, no more rollouts begin. */
   endsAfter?: (outcome: RolloutOutcome) => boolean;
+  /** What begins because a rollout is over, before more of `plans`. Must not throw. */
+  moreAfter?: (plan: RolloutPlan, outcome: RolloutOutcome) => Promise<RolloutPlan[]>;
 };
 
 type PlanClaim = RolloutPlan & ClaimedRollout;
@@ -32,13 +34,16 @@ const asItIs: Waitable = { version: 0, after: (_seen, signal) => untilAborted(ne
  * cannot be recorded; no other attempt begins after that.
  */
 export async function makePlans(setup: RunSetup, what: PlansToMake, signal: AbortSignal, drain: AbortSignal = signal): Promise<void> {
-  const { plans, atOnce, onAttempt, endsAfter } = what;
+  const { plans, atOnce, onAttempt, endsAfter, moreAfter } = what;
   const again: PlanClaim[] = [];
   const failures: unknown[] = [];
   let isEnded = false;
   const next = (): PlanClaim | undefined => {
     const plan = again.shift() ?? plans.next().value;
     return plan && { failures: 0, ...plan };
+  };
+  const addMore = async (plan: PlanClaim, outcome: RolloutOutcome): Promise<void> => {
+    for (const more of (await moreAfter?.(plan, outcome)) ?? []) again.push({ failures: 0, ...more });
   };
   const source: RolloutSource<PlanClaim, MadeAttempt, typeof slot> = {
     claimable: asItIs,
@@ -59,14 +64,16 @@ export async function makePlans(setup: RunSetup, what: PlansToMake, signal: Abor
     async again({ attempt, failures: before, ...plan }, broken) {
       if (broken !== null) again.push({ ...plan, attempt: attempt + 1, failures: before + 1 });
     },
-    async over(_plan, made) {
+    async over(plan, made) {
       isEnded ||= endsAfter?.(made) ?? false;
+      await addMore(plan, made);
     },
     async aside(plan, { of, why }) {
       // The other rollouts of a task that is set aside have no record: a later process makes them.
       if (of === "task") return;
       const record = await setAside(setup, plan, why);
       onAttempt?.({ record, trajectory: null });
+      await addMore(plan, { record, trajectory: null });
     },
     failed(_plan, error) {
       failures.push(error);

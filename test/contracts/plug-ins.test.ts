@@ -10,6 +10,8 @@ import { graderContract } from "../../graders/contract.ts";
 import { graders } from "../../graders/registry.ts";
 import { harnessContract } from "../../harnesses/contract.ts";
 import { harnesses } from "../../harnesses/registry.ts";
+import { branchingContract } from "../../rollouts/branching/contract.ts";
+import { branchingPolicies } from "../../rollouts/branching/index.ts";
 import { sandboxContract } from "../../sandboxes/contract.ts";
 import { backends } from "../../sandboxes/registry.ts";
 import { allocationContract, allocationPolicies } from "../../service/ledger/index.ts";
@@ -55,6 +57,9 @@ for (const backend of backends)
       if (backend.name === "docker" && !(await need(t, "docker"))) return;
       await check(backend, { run_id: "run-test-contract", owner: await currentOwner(), signal: t.signal });
     });
+
+for (const policy of branchingPolicies)
+  for (const { says, check } of branchingContract) test(`branching policy ${policy.name}: ${says}`, () => check(policy, {}));
 
 for (const policy of allocationPolicies)
   for (const { says, check } of allocationContract) test(`allocation policy ${policy.name}: ${says}`, () => check(policy, {}));

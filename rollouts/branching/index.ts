@@ -1,0 +1,3 @@
+export { Branching } from "./branching.ts";
+export type { BranchingPolicy, ForkPlace, TreeSoFar } from "./branching-policy.ts";
+export { branchingPolicies, branchingRegistry } from "./registry.ts";
