@@ -14,7 +14,8 @@ import { issuesError, taskError } from "./task-error.ts";
 export type TaskPlace = { name: string; folder(path: string, field: string): Promise<string> };
 
 /** Throws `task_invalid` naming the field. */
-export async function resolveTask(task: Task, place: TaskPlace, graders?: readonly Grader[]): Promise<Task> {
+export async function resolveTask(given: Task, place: TaskPlace, graders?: readonly Grader[]): Promise<Task> {
+  const task = { ...given, environment: withDisplay(given.environment) };
   assertServersOf(task, place);
   assertStepsReadNone(task, place);
   return {
@@ -91,8 +92,7 @@ async function resolveEnvironment(environment: Environment, place: TaskPlace): P
   const build = environment.build && (await resolveBuild(environment.build, place, "environment.build"));
   const services = environment.services && { services: await resolveServices(environment.services, place) };
   const resolved = { ...environment, files, build, ...services, mounts: Object.fromEntries(mounts) };
-  const shown = withDisplay(resolved);
-  return own.length < Object.keys(environment.mounts).length ? withNode(shown) : shown;
+  return own.length < Object.keys(environment.mounts).length ? withNode(resolved) : resolved;
 }
 
 async function resolveBuild(build: Build, place: TaskPlace, field: string): Promise<Build> {

@@ -2,6 +2,7 @@
 import type { AdmissionReason, ReachScan } from "../../base/schema/admission.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import type { Task, ToolCallOrder } from "../../base/schema/task.ts";
+import { browserProbe } from "./browser-keys.ts";
 
 export type CallProbe = { name: string; calls: readonly ToolCallOrder[] };
 
@@ -32,6 +33,7 @@ export function againstCallProbes(outcomes: readonly ProbeOutcome[], baseline: n
 
 function cureOf(name: string): string {
   if (name === pastRelay) return "keep the service out of the agent's network (network: apart), or grade what the relay saw (ran)";
+  if (name === browserProbe) return "let no key lead to a script in the page: keep to the browser and the policy of environment.display";
   return "the state differs from that of the known calls, so compare the rest of it (state: unchanged, only)";
 }
 

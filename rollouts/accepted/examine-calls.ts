@@ -25,6 +25,7 @@ import {
 } from "../../graders/index.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
 import { areAgentsDoing, playCall, playCalls, type UnansweredService } from "../services/index.ts";
+import { browserKeys, browserProbe } from "./browser-keys.ts";
 import { againstCallProbes, againstReach, callProbes, type ProbeOutcome, pastRelay } from "./call-probes.ts";
 import { scanReach } from "./reach-scan.ts";
 
@@ -101,6 +102,10 @@ class CallsExamination {
     if (reach !== null && reach.reached.length > 0) {
       const { verdict } = await this.#play({ name: pastRelay, calls: this.#task.gold_calls }, 1, { past: reach.reached });
       outcomes.push({ name: pastRelay, reward: verdict.reward, differs: true });
+    }
+    if (this.#task.environment.display?.tools === "computer") {
+      const { verdict } = await this.#play({ name: browserProbe, calls: browserKeys }, 1);
+      outcomes.push({ name: browserProbe, reward: verdict.reward, differs: true });
     }
     return [...againstCallProbes(outcomes, baselineOf(this.#gradings)), ...(reach === null ? [] : againstReach(reach.scan))];
   }

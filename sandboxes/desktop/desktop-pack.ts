@@ -13,11 +13,10 @@ export const policyInside = "/etc/chromium/policies/managed";
 /** `.ts` in a source tree, `.js` where it was published. */
 const extension = extname(fileURLToPath(import.meta.url));
 const root = new URL("../../", import.meta.url);
-const programs = ["computer-actions", "computer-server", "frames", "keyboard", "places", "png", "screen", "x-client"];
+const programs = ["computer-actions", "computer-server", "frames", "keyboard", "openbox-config", "places", "png", "screen", "x-client"];
 /** From the root of our sources. The pack keeps their places, so that they find each other. */
 const parts = [
   ...programs.map((name) => `sandboxes/desktop/inside/${name}${extension}`),
-  ...["openbox.xml", "browser.xml"].map((name) => `sandboxes/desktop/inside/${name}`),
   ...["read-json", "exact-json"].map((name) => `base/schema/${name}${extension}`),
 ];
 

@@ -29,7 +29,11 @@ export const hackRows: readonly HackRow[] = [
     elsewhere:
       "services are started anew for the tests, so what the agent did to its own counts for nothing; not with `--grading shared` (tier T0)",
   },
-  { row: 19, title: "end the episode by a script of the page", elsewhere: "desktops and browsers are not built" },
+  {
+    row: 19,
+    title: "end the episode by a script of the page",
+    elsewhere: "`alidade check` presses the keys of the browser, see [screens](screens.md)",
+  },
   { row: 20, title: "talk a judge into it", elsewhere: "`test/graders/judge/`, `test/graders/judge.test.ts`" },
   { row: 21, title: "do nothing", elsewhere: "no change is graded in each check, and its reward is the task's baseline" },
   { row: 22, title: "leave links, pipes, holes and paths that lead out" },

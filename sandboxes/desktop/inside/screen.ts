@@ -11,6 +11,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Frame, Frames } from "./frames.ts";
+import { openboxConfig } from "./openbox-config.ts";
 import { desktopHome, display, frameFile, readyFile, screenFolder, xSocket } from "./places.ts";
 import { XClient } from "./x-client.ts";
 
@@ -54,7 +55,8 @@ await writeFile(`${desktopHome}/.config/gtk-3.0/settings.ini`, "[Settings]\ngtk-
 const server = run("Xvfb", [display, "-screen", "0", `${size}x24`, "-fbdir", screenFolder, "-nocursor", "-noreset", ...unreachable()]);
 server.once("exit", (code) => end(`Xvfb ended with ${code}`));
 const client = await patiently(() => XClient.connect(xSocket));
-run("openbox", ["--config-file", new URL(kind === "page" ? "browser.xml" : "openbox.xml", import.meta.url).pathname]);
+await writeFile(`${desktopHome}/openbox.xml`, openboxConfig(kind === "page"));
+run("openbox", ["--config-file", `${desktopHome}/openbox.xml`]);
 if (kind !== "empty") void keepRunning();
 await untilShown();
 await writeFile(readyFile, "");

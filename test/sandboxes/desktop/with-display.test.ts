@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { test } from "node:test";
 import { Environment } from "../../../base/schema/task.ts";
+import { browserKeys, toolKeys } from "../../../rollouts/accepted/browser-keys.ts";
 import { browserPolicy } from "../../../sandboxes/desktop/browser-policy.ts";
 import { desktopWord, withDisplay } from "../../../sandboxes/desktop/with-display.ts";
+import { loadTasks } from "../../../tasks/index.ts";
 
 const desk = { network: "apart", command: ["python3", "/srv/files/server.py"] };
 const display = { service: "screen", page: "http://desk:8080/tickets" };
@@ -71,4 +74,18 @@ test("a size that is no screen and a page that is no web page are refused by fie
   assert.equal(pathOf({ size: "800" }), "display.size");
   assert.equal(pathOf({ page: "javascript:alert(1)" }), "display.page");
   assert.equal(pathOf({ page: "file:///etc/passwd" }), "display.page");
+});
+
+test("the known calls of a task may name the server of tools that its display brings", async () => {
+  const folder = join(import.meta.dirname, "../../../examples/tasks/ticket-desk");
+  for (const path of [folder, join(folder, "playwright.yaml")]) {
+    const [task] = await loadTasks(path);
+    assert.deepEqual(new Set(task?.gold_calls?.map(({ server }) => server)), new Set(task?.environment.tools?.map(({ name }) => name)));
+  }
+});
+
+test("the probe of a screen presses each key that opens a console, and types scripts where addresses go", () => {
+  assert.ok(toolKeys.every((call) => browserKeys.includes(call)));
+  const typed = browserKeys.map(({ arguments: args }) => String(args.text ?? args.key ?? "")).join("\n");
+  for (const one of ["ctrl+shift+j", "F12", "javascript:", "chrome://", "view-source:", "file:///"]) assert.ok(typed.includes(one), one);
 });
