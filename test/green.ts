@@ -53,6 +53,7 @@ const training = [...rollouts, "clients/**"];
 export const suites: readonly Suite[] = [
   { name: "consumers", tests: ["test/interop/consumers/*.test.ts"], inputs: training, needs: ["consumers"] },
   { name: "train-online", tests: ["test/e2e/train-online.test.ts"], inputs: training, needs: ["vllm", "consumers", "harness:pi"] },
+  { name: "trainers-live", tests: ["test/interop/trainers/live.test.ts"], inputs: training, needs: ["vllm", "consumers"] },
   { name: "harbor", tests: ["test/interop/harbor/live.test.ts"], inputs: rollouts, needs: ["docker", "harbor"] },
   { name: "llama-server", tests: ["test/e2e/llama-server.test.ts"], inputs: recording, needs: ["llama-server"] },
   {

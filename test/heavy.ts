@@ -26,6 +26,7 @@ export const heavy: readonly string[] = [
   "test/e2e/strays.test.ts",
   "test/e2e/train-online.test.ts",
   "test/graders/tests.test.ts",
+  "test/interop/trainers/live.test.ts",
   "test/package.test.ts",
   "test/practice/generation.test.ts",
   "test/proxy/calls/limits.test.ts",

@@ -1,0 +1,49 @@
+"""AReaL on an Alidade service (docs/trainers-live.md): a workflow whose episode is a whole group.
+
+    workflow = AlidadeWorkflow(Service().set("grpo-17", samples=8))          # gconfig.n_samples=1: the workflow makes the group
+    batch = rollout.prepare_batch(dataloader, workflow=workflow)
+    with fenced(service, step=version): actor.update_weights(meta); rollout.set_version(version)
+"""
+
+from areal.api.workflow_api import RolloutWorkflow
+from areal.utils.data import concat_padded_tensors
+
+from .live import Live, fenced, is_measured  # noqa: F401  (fenced is for the caller)
+from .loaders.areal import tensors
+
+
+class AlidadeWorkflow(RolloutWorkflow):
+    """`task(data)`: the task of a row of the data set, by default its `task_id`. AReaL has one row a rollout: where a rollout has
+    several, it gets the one with the most trained tokens."""
+
+    def __init__(self, run, task=lambda data: data["task_id"]):
+        self._live, self._task = Live(run), task
+
+    async def arun_episode(self, engine, data):
+        """The group's rows as a batch of its size. None, by which AReaL rejects it, where one of its rollouts has no reward: the
+        baseline of the others would be another one."""
+        task = self._task(data)
+        key = self._live.fresh_key(f"{engine.get_version()}/{task if isinstance(task, str) else task['task_id']}")
+        lines = await self._live.rollouts((key, index, task) for index in range(self._live.run.spec["samples"]))
+        if not all(is_measured(line) for line in lines):
+            return None
+        return concat_padded_tensors([tensors(row_of(line), versions=True) for line in lines])
+
+
+def row_of(line):
+    """The longest of the rollout's flat rows, under AReaL's names. A version is the policy step that sampled the token."""
+    row = max(line["rows"], key=lambda each: each["trained_tokens"])
+    versions = [-1] * len(row["token_ids"])
+    for segment in row["segments"]:
+        if segment["trainable"]:
+            if segment["policy_step"] is None:
+                raise ValueError(f"{row['rollout_id']}: the step of its policy is unknown; name the weights with fenced(service, step)")
+            versions[segment["start"] : segment["end"]] = [segment["policy_step"]] * (segment["end"] - segment["start"])
+    return {
+        "input_ids": row["token_ids"],
+        "loss_mask": row["loss_mask"],
+        # Where the mask is 0 nothing reads it.
+        "logprobs": [logprob if mask else 0.0 for logprob, mask in zip(row["logprobs"], row["loss_mask"])],
+        "versions": versions,
+        "rewards": row["reward"],
+    }

@@ -1,0 +1,117 @@
+"""Rollouts that a trainer's own loop asks for one by one, in asyncio (docs/trainers-live.md). Standard library alone.
+
+    live = Live(Service().set("grpo-17", samples=8), format="flat")
+    line = await live.rollout("step-3/fix-slug", 0, "fix-slug")         # line["result"], line["rows"]
+    with fenced(service, step=4): load_weights()
+"""
+
+import asyncio
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+# Requests that are short: they submit a rollout or read one that is over. Nothing waits in these threads.
+THREADS = 8
+# What a page of results without rows holds at most.
+PAGE = 1_000
+
+
+class Live:
+    """`run`: the set. One thread reads which of its rollouts are over, however many are asked for. `after`: a cursor of single
+    rollouts from the trainer's checkpoint; what is before it is found all the same, so it only saves reading."""
+
+    def __init__(self, run, format="flat", after=None):
+        self.run, self.cursor, self._format = run, after, format
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="alidade")
+        self._lock, self._waiting, self._follower = threading.Lock(), {}, None
+        self._asked = {}
+
+    def fresh_key(self, base):
+        """A key for a group that has none of its trainer's own: the same ones, in their order, when a step is done again."""
+        with self._lock:
+            self._asked[base] = self._asked.get(base, -1) + 1
+            return f"{base}/{self._asked[base]}"
+
+    async def rollout(self, key, index, task):
+        """The line of one rollout when it is over: `result`, and `rows` in the format, where there are any."""
+        rollout = await self._in_thread(lambda: self.run.rollout(key, index, task, wait=False))
+        over = self._wait_for(rollout)
+        # It may have been over before it was asked for: a trainer that was started again asks once more.
+        line = await self._in_thread(lambda: self._line(rollout))
+        if line["result"] is None:
+            await _unharmed(over)
+            return await self._in_thread(lambda: self._line(rollout))
+        with self._lock:
+            self._waiting.pop(rollout, None)
+        return line
+
+    async def rollouts(self, asked):
+        """The lines of (key, index, task) in their order."""
+        return await asyncio.gather(*(self.rollout(*one) for one in asked))
+
+    def _line(self, rollout):
+        query = {"payload": "rows", "format": self._format, "wait": 0}
+        return self.run.service.request("GET", f"/sets/{self.run.id}/rollouts/{rollout}", query=query)
+
+    def _in_thread(self, work):
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _wait_for(self, rollout):
+        with self._lock:
+            over = self._waiting.setdefault(rollout, Future())
+            if self._follower is None or not self._follower.is_alive():
+                self._follower = threading.Thread(target=self._follow, name="alidade-results", daemon=True)
+                self._follower.start()
+        return over
+
+    def _follow(self):
+        try:
+            for self.cursor, key, line in self._read():
+                with self._lock:
+                    over = self._waiting.pop(key, None)
+                if over is not None:
+                    over.set_result(line)
+            error = RuntimeError(f"the set {self.run.key} was drained, so it takes no rollout any more")
+        except Exception as failed:  # whoever waits gets it, whatever it is
+            error = failed
+        with self._lock:
+            waiting, self._waiting, self._follower = self._waiting, {}, None
+        for over in waiting.values():
+            over.set_exception(error)
+
+    def _read(self):
+        for group in self.run.groups(after=self.cursor, whole=False, payload="none", limit=PAGE, expired="skip"):
+            yield group.cursor, group.results[0]["rollout_id"], None
+
+
+class LiveGroups(Live):
+    """The same for formats that read whole groups, of a set with samples=1: each rollout is a group under a key of its own, and
+    `rollout` gives the line of that group."""
+
+    async def rollout(self, key, task):
+        over = self._wait_for(key)
+        await self._in_thread(lambda: self.run.submit([(key, task)]))
+        return await _unharmed(over)
+
+    def _read(self):
+        for group in self.run.groups(after=self.cursor, format=self._format, expired="skip"):
+            yield group.cursor, group.key, {"result": group.results[0], "rows": group.rows}
+
+
+def _unharmed(over):
+    """Waits for it. A waiter that is cancelled leaves it as it is for the reader and for others."""
+    return asyncio.shield(asyncio.wrap_future(over))
+
+
+def fenced(service, step, **options):
+    """The gate behind which the trainer brings the weights of its step into the engines: `with fenced(service, 7): …`."""
+    return service.weights(version=f"step-{step}", step=step, **options)
+
+
+def is_measured(line):
+    """Whether the rollout has rows and a reward. What has none is in no loss and in no baseline."""
+    return bool(line["rows"]) and line["result"]["reward"] is not None
+
+
+def refuse_other_temperature(temperature):
+    if temperature is not None and float(temperature) != 1.0:
+        raise ValueError(f"temperature is {temperature}: rows are sampled at 1.0, so train at 1.0 and evaluate with a set of your own")

@@ -1,0 +1,102 @@
+"""slime and miles on an Alidade service (docs/trainers-live.md), by their own options and a config file (`--custom-config-path`):
+
+    --custom-generate-function-path alidade.slime.generate      # miles: alidade.slime.generate_miles
+    --dynamic-sampling-filter-path alidade.slime.keep_measured
+    --rollout-sample-filter-path alidade.slime.pad_rows
+    --custom-reward-post-process-path alidade.loaders.slime.post_process_rewards      # slime alone
+
+    alidade: {set: grpo-17, service: {url: http://10.0.0.1:8700}}                      # the config file
+"""
+
+import copy
+import functools
+import json
+
+from .live import Live, fenced, is_measured, refuse_other_temperature
+from .service import Service
+
+
+async def generate(args, sample, sampling_params, evaluation=False):
+    """The rows of the sample's rollout as slime's samples, with one `rollout_id`. Its place is that of slime's own counters,
+    which lie in its checkpoint."""
+    return await _samples(args, sample, sampling_params, evaluation)
+
+
+async def generate_miles(input):
+    from miles.rollout.base_types import GenerateFnOutput
+
+    return GenerateFnOutput(samples=await _samples(input.args, input.sample, input.sampling_params, input.evaluation))
+
+
+def keep_measured(args, samples, **_):
+    """The filter of groups: one in which a rollout has no reward has no baseline, so slime samples another group in its place."""
+    from importlib import import_module
+
+    every = [sample for each in samples for sample in (each if isinstance(each, list) else [each])]
+    package = type(every[0]).__module__.split(".")[0]
+    output = import_module(f"{package}.rollout.filter_hub.base_types").DynamicFilterOutput
+    is_whole = all(sample.reward is not None for sample in every)
+    return output(keep=is_whole, reason=None if is_whole else "alidade_no_reward")
+
+
+def pad_rows(args, data):
+    """The filter of batches: masked rows behind each step's last rollout until its data parallel ranks divide the rows. They weigh
+    nothing, for they are rows of that rollout."""
+    align = _ranks(args) * (1 if args.use_dynamic_batch_size else args.micro_batch_size)
+    rollouts = [rollout for group in data for rollout in group]
+    for start in range(0, len(rollouts), args.global_batch_size):
+        step = rollouts[start : start + args.global_batch_size]
+        last = step[-1]
+        for _ in range(-sum(map(len, step)) % align):
+            row = copy.copy(min(last, key=lambda sample: len(sample.tokens)))
+            row.loss_mask, row.remove_sample = [0] * row.response_length, True
+            last.append(row)
+
+
+def fence(actor_model, service, step=0):
+    """Each `update_weights` of the trainer goes through the service's gate. `step`: the trainer's first one (start_rollout_id)."""
+    update, steps = actor_model.update_weights, iter(range(step, 2**63))
+
+    @functools.wraps(update)
+    def update_weights(*args, **kwargs):
+        with fenced(service, next(steps)):
+            return update(*args, **kwargs)
+
+    actor_model.update_weights = update_weights
+
+
+async def _samples(args, sample, sampling_params, evaluation):
+    if evaluation:
+        raise ValueError("eval_interval is set: leave it out, and evaluate with a set of your own")
+    if args.dynamic_sampling_filter_path is None:
+        raise ValueError("dynamic_sampling_filter_path is missing: name alidade.slime.keep_measured, or a filter that calls it")
+    refuse_other_temperature(sampling_params.get("temperature"))
+    asked = args.alidade
+    live = _live_of(asked["set"], args.n_samples_per_prompt, json.dumps(asked.get("service") or {}))
+    line = await live.rollout(sample.group_index, sample.index % args.n_samples_per_prompt, (sample.metadata or {})["task_id"])
+    if not is_measured(line):
+        sample.status, sample.remove_sample = type(sample).Status.ABORTED, True
+        return [sample]
+    return [sample_of(sample, row) for row in line["rows"]]
+
+
+def sample_of(sample, row):
+    """The trainer's sample with what a row of the format `verl` has. All samples of a rollout have one `rollout_id`."""
+    made = copy.copy(sample)
+    made.tokens, made.response_length, made.loss_mask = row["prompts"] + row["responses"], len(row["responses"]), list(row["response_mask"])
+    made.rollout_log_probs, made.reward, made.rollout_id = row["rollout_log_probs"], row["reward_score"], sample.index
+    steps = (row["min_global_steps"], row["max_global_steps"])
+    # Steps in digits: by them miles finds what is stale.
+    made.weight_versions = [] if None in steps else sorted({str(step) for step in steps})
+    made.status = type(sample).Status.COMPLETED
+    return made
+
+
+def _ranks(args):
+    gpus = args.actor_num_nodes * args.actor_num_gpus_per_node
+    return gpus // (args.tensor_model_parallel_size * args.pipeline_model_parallel_size * args.context_parallel_size)
+
+
+@functools.cache
+def _live_of(key, samples, service):
+    return Live(Service(**json.loads(service)).set(key, samples=samples), format="verl")

@@ -1,0 +1,78 @@
+"""verl's V1 trainers on an Alidade service (docs/trainers-live.md): an agent loop that asks for one member of a group.
+
+    # agent_loop.yaml, for actor_rollout_ref.rollout.agent.agent_loop_config_path
+    - name: alidade
+      _target_: alidade.verl.AlidadeLoop
+      set: grpo-17
+      samples: 8                        # actor_rollout_ref.rollout.n
+      service: {url: http://10.0.0.1:8700}
+
+    fence(trainer.checkpoint_manager, Service(...))       # before trainer.fit(...)
+"""
+
+import functools
+import json
+
+from omegaconf import OmegaConf  # verl's own
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
+
+from .live import Live, fenced, is_measured, refuse_other_temperature
+from .service import Service
+
+
+class AlidadeLoop(AgentLoopBase):
+    """verl makes one for each rollout; those of a process share one reader of results."""
+
+    def __init__(self, *args, set, samples, service=None, spec=None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._live = _live_of(set, samples, *(json.dumps(OmegaConf.to_container(OmegaConf.create(each or {}))) for each in (service, spec)))
+
+    async def run(self, sampling_params, **row):
+        """One output for each row of the rollout. One without rows or reward gives none, so that verl's baseline knows it not."""
+        if "session_id" not in row:
+            raise ValueError("session_id is missing: a classic trainer says no place in the group; set trainer.use_v1=True")
+        refuse_other_temperature(sampling_params.get("temperature"))
+        line = await self._live.rollout(row["uid"], int(row["session_id"]), task_of(row))
+        return [output_of(each) for each in line["rows"]] if is_measured(line) else []
+
+
+def task_of(row):
+    """The task of a row of `alidade tasks export --for verl`: its name."""
+    extra = row.get("extra_info") or {}
+    if "task_id" not in extra:
+        raise ValueError("extra_info.task_id is missing: it names the task; make the rows with alidade tasks export --for verl")
+    return extra["task_id"]
+
+
+def output_of(row):
+    """A row of the format `verl` as verl's own output."""
+    steps = {name: row[name] for name in ("min_global_steps", "max_global_steps")}
+    if None in steps.values():
+        raise ValueError(f"{row['key']}: the step of its policy is unknown; name the weights with fence(checkpoint_manager, service)")
+    return AgentLoopOutput(
+        prompt_ids=row["prompts"],
+        response_ids=row["responses"],
+        response_mask=row["response_mask"],
+        response_logprobs=row["rollout_log_probs"],
+        reward_score=row["reward_score"],
+        num_turns=row["num_turns"],
+        metrics=AgentLoopMetrics(),
+        extra_fields={**steps, "reward_extra_info": row["reward_extra_info"], "alidade_rollout": row["rollout_id"]},
+    )
+
+
+def fence(manager, service):
+    """Each weight update of verl's CheckpointEngineManager goes through the service's gate, under the name of its step."""
+    update = manager.update_weights
+
+    @functools.wraps(update)
+    def update_weights(global_steps=None):
+        with fenced(service, global_steps):
+            return update(global_steps)
+
+    manager.update_weights = update_weights
+
+
+@functools.cache
+def _live_of(key, samples, service, spec):
+    return Live(Service(**json.loads(service)).set(key, samples=samples, **json.loads(spec)), format="verl")

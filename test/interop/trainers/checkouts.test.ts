@@ -1,0 +1,29 @@
+/**
+ * The same for trainers that no registry has, from a checkout that a variable names:
+ *
+ *     ALIDADE_SLIME=~/slime ALIDADE_PRIME_RL=~/prime-rl npm test -- trainers/checkouts
+ */
+import { join } from "node:path";
+import { test } from "node:test";
+import { need } from "../../needs.ts";
+import { takeSteps } from "./take-steps.ts";
+
+const checkouts = [
+  { name: "slime", variable: "ALIDADE_SLIME", paths: ["."] },
+  { name: "prime_rl", variable: "ALIDADE_PRIME_RL", paths: ["src", "packages/prime-rl-configs/src"] },
+];
+
+for (const { name, variable, paths } of checkouts) {
+  test(`${name}'s own loop takes three steps on live rollouts`, { timeout: 580_000 }, async (t) => {
+    const checkout = process.env[variable];
+    if (!checkout) {
+      const left = `${variable} names no checkout of ${name}; it is run by hand`;
+      t.diagnostic(left);
+      // No registry has it, so where all is asked for it is said and does not count as missing.
+      if (process.env.ALIDADE_TEST_ALL !== "1") t.skip(left);
+      return;
+    }
+    if (!(await need(t, "consumers")) || !(await need(t, "vllm"))) return;
+    await takeSteps(t, [{ name, rowsEach: "several", paths: paths.map((path) => join(checkout, path)) }]);
+  });
+}
