@@ -48,6 +48,8 @@ export { checkTask, graders } from "./graders/index.ts";
 export type { Harness, HarnessContext, HarnessEnd, HarnessLaunch } from "./harnesses/index.ts";
 /** Agent harnesses: those that are installed, and one's own command. */
 export { commandHarness, harnesses, harnessNamed } from "./harnesses/index.ts";
+/** A rollout once more from its record: to the end, to a turn, or on from there (docs/replay.md). */
+export { type SessionRecording, toRecording, turnsToForkAt } from "./proxy/index.ts";
 /** A policy of one's own for the samples of a set (docs/service.md). */
 export type { BranchingPolicy, ForkPlace, TreeSoFar } from "./rollouts/branching/index.ts";
 /** Submit a rollout and get its outcome; a batch of them, tasks in and trajectories out; and what a run leaves behind. */
@@ -56,6 +58,7 @@ export {
   eachTrajectory,
   makeSlots,
   type ProgressEvent,
+  type ReplayOrder,
   type RolloutOutcome,
   type RolloutPlan,
   type Rollouts,
@@ -65,6 +68,7 @@ export {
   readTrajectories,
   rolloutsOn,
   runTasks,
+  toReplayPlans,
 } from "./rollouts/index.ts";
 export type { Sandbox, SandboxBackend, SandboxSpec } from "./sandboxes/index.ts";
 /** Where they run. */

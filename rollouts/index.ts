@@ -8,7 +8,7 @@ export { lockFolder } from "./records/folder-lock.ts";
 export { RunFolder } from "./records/run-folder.ts";
 export { eachTrajectory, readRollouts, readTrajectories } from "./records/run-records.ts";
 export { type Regraded, type Regrading, regrade } from "./regrade.ts";
-export { toReplayPlans } from "./replay/to-replay-plans.ts";
+export { type ReplayOrder, toReplayPlans } from "./replay/to-replay-plans.ts";
 export { toResumePlan } from "./replay/to-resume-plan.ts";
 export { describedResumes, type ResumeTally, resumeTally } from "./resume-tally.ts";
 export type { ResumePlan, RolloutPlan } from "./rollout-plan.ts";

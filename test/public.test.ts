@@ -24,6 +24,7 @@ const names = [
     "graders",
     "checkTask",
   ],
+  ...["toRecording", "toReplayPlans", "turnsToForkAt"],
   ...["ServiceClient", "RolloutSet"],
   // From a log to a trainer.
   ...["reconstruct", "joinMembers", "TokenPaths", "verifyRows", "verifyTrajectory", "FlatRow", "FlatSegment"],

@@ -198,7 +198,9 @@ async function killedService(place: string, rollouts: number): Promise<KilledPro
       await last.until(async () => (await lines().catch(() => [])).length >= rollouts);
     },
     async records() {
-      return (await lines()).map(({ result, trajectories: [trajectory] }) => ({
+      // A rollout that ten kills set aside has no trajectory, and is lost here.
+      const made = (await lines()).filter(({ trajectories: [trajectory] }) => trajectory != null);
+      return made.map(({ result, trajectories: [trajectory] }) => ({
         rollout_id: result.rollout_id,
         reward: result.reward,
         resume: result.resume,
