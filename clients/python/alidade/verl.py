@@ -13,8 +13,9 @@
 import functools
 import json
 
-from omegaconf import OmegaConf  # verl's own
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
+
+from omegaconf import OmegaConf  # verl's own
 
 from .live import Live, fenced, is_measured, refuse_other_temperature
 from .service import Service
