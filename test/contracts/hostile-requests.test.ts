@@ -56,7 +56,7 @@ for (const [index, dialect] of dialects.entries())
     // The engine's own faults are told as such; all else is the client's.
     for (const one of all) assert.ok(one.status < 500 || engineFaults.test(one.answer), `${one.path}\n${one.text}\n${one.answer}`);
     const trajectories = await Promise.all(played.map(({ client, seeds }) => readBack(folder, client.sessionId, seeds.join())));
-    await exportAll(trajectories);
+    await exportAll(trajectories, options.store);
     for (const { client, seeds } of played) await damage(folder, client.sessionId, new Draw(...seeds, 1));
     await restart(options, played, before);
     const accepted = all.filter(({ status }) => status === 200).length;
@@ -153,13 +153,13 @@ async function damage(folder: string, sessionId: string, draw: Draw): Promise<vo
   );
 }
 
-async function exportAll(trajectories: Trajectory[]): Promise<void> {
+async function exportAll(trajectories: Trajectory[], { media }: DiskStore): Promise<void> {
   for (const exporter of exporters) {
     try {
-      await exported(exporter, trajectories);
+      await exported(exporter, trajectories, { media });
     } catch (error) {
       for (const one of trajectories)
-        await exported(exporter, [one]).catch((cause) => assert.fail(`${exporter.name} of ${one.rollout_id}: ${cause.stack}`));
+        await exported(exporter, [one], { media }).catch((cause) => assert.fail(`${exporter.name} of ${one.rollout_id}: ${cause.stack}`));
       throw error;
     }
   }

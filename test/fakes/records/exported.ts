@@ -1,5 +1,6 @@
 /** What an exporter writes of some trajectories, in memory. */
 import { Writable } from "node:stream";
+import type { Media } from "../../../base/media/media.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { exportTrajectories } from "../../../exporters/export-trajectories.ts";
 import type { Exporter, ExportOptions, ExportReport } from "../../../exporters/exporter.ts";
@@ -10,7 +11,7 @@ export type Exported = { rows: Record<string, unknown>[]; report: ExportReport; 
 export async function exported(
   exporter: Exporter,
   trajectories: Iterable<Trajectory> | AsyncIterable<Trajectory>,
-  options: Partial<ExportOptions> = {},
+  options: Partial<ExportOptions> & { media?: Pick<Media, "read"> } = {},
 ): Promise<Exported> {
   const chunks: Buffer[] = [];
   const output = new Writable({
