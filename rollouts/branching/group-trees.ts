@@ -184,7 +184,7 @@ export function depthOf({ forked_from }: RolloutRecord, records: readonly Rollou
   return parent ? 1 + depthOf(parent, records) : 0;
 }
 
-/** How often forks were chosen, by the records: a fork of depth 2 was chosen in the second round at the earliest. */
+/** The rounds that are over, by the records. Of the last one not all forks may have begun, so it is made once more with what is left. */
 function roundsOf(forks: readonly RolloutRecord[], records: readonly RolloutRecord[]): number {
-  return Math.max(0, ...forks.map((record) => depthOf(record, records)));
+  return Math.max(0, ...forks.map((record) => depthOf(record, records) - 1));
 }
