@@ -211,9 +211,8 @@ async function resumePlans(
     const task = byId.get(record.task_id);
     // A fork begins behind its turn again: what comes before that is replayed in any case.
     if (record.forked_from !== null) continue;
-    // A fork begins behind its turn again (branching/). A next attempt may have died before it was on record.
-    if (task === undefined || record.forked_from !== null || (record.state === "done" && record.stop_reason !== interruptedReason))
-      continue;
+    // Its next attempt may have died before it was on record.
+    if (task === undefined || (record.state === "done" && record.stop_reason !== interruptedReason)) continue;
     const dead = { record, task, task_hash: hashes.get(record.task_id) ?? "", harness, wanted: resume };
     const plan = await toResumePlan(proxy.sessions.store, dead);
     if (plan !== null) found.set(record.rollout_id, plan);
