@@ -20,3 +20,9 @@ export function answeredCalls({ calls }: Pick<Trajectory, "calls">): CallRecord[
   );
   return answered.toSorted((a, b) => a.ordinal - b.ordinal);
 }
+
+/** What was said to a person: the texts of these turns that call no tool. */
+export function saidTexts({ calls, messages }: Pick<Trajectory, "calls" | "messages">): string[] {
+  const turns = answeredCalls({ calls }).flatMap(({ output }) => messages[output ?? ""] ?? []);
+  return turns.filter(({ parts }) => parts.every(({ type }) => type !== "tool_call")).map(textOf);
+}

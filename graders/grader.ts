@@ -7,7 +7,7 @@ import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { Sandbox } from "../sandboxes/index.ts";
 import type { NetworkLog } from "../sandboxes/network/index.ts";
 import type { MayDiffer } from "./bounded/ask-child.ts";
-import type { ServiceGet } from "./work/ask-service.ts";
+import type { QuestionToService } from "./work/ask-service.ts";
 
 /** The tokenizer of a model at an engine: text to ids, with the template's tokens where the text has them, and back. */
 export type ModelTokenizer = {
@@ -105,7 +105,7 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
   /** It asks models: `grade` gets a `sampler`. */
   readonly asksModels?: boolean;
   /** What it asks services that run, once the agent has ended. */
-  readonly asksServices?: (spec: Spec) => ServiceGet[];
+  readonly asksServices?: (spec: Spec) => QuestionToService[];
   /** What the spec lets differ in databases of services, by their paths there. */
   readonly allows?: (spec: Spec) => { service: string; file: string; except: MayDiffer[] }[];
   /** What of the spec names nothing that the task has. The task is refused when it is loaded. */

@@ -1,3 +1,4 @@
+export { saidTexts } from "./answer-of.ts";
 export { checkTask } from "./check.ts";
 export {
   deliveredFiles,
@@ -20,9 +21,9 @@ export { boxedIn, hashedIn } from "./rules/marked-answer.ts";
 export { longestMath } from "./rules/same-math.ts";
 export { isLastStep, stepsOfGrader, stepsVerdict, taskOfStep } from "./steps.ts";
 export { TestsSpec, testWork } from "./tests.ts";
-export { answersWell, askService, type ServiceGet } from "./work/ask-service.ts";
+export { answersWell, askService, type QuestionToService } from "./work/ask-service.ts";
 export { reopenWork } from "./work/reopen-work.ts";
-export { exceptionsOf, readServicesAfter, readServicesBefore } from "./work/service-readings.ts";
+export { exceptionsOf, readServicesAfter, readServicesBefore, sendsAnswers } from "./work/service-readings.ts";
 export { keepSetUp } from "./work/set-up-layer.ts";
 export { stateDiffers } from "./work/state-differs.ts";
 export { takeWork } from "./work/work.ts";

@@ -23,7 +23,7 @@ import {
   whyTooLong,
 } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
-import { answersWell, mostAnswerBytes, type ServiceGet, type ServiceReply } from "./work/ask-service.ts";
+import { answersWell, mostAnswerBytes, type QuestionToService, type ServiceReply } from "./work/ask-service.ts";
 import { type FileContent, mostBytes } from "./work/layer-contents.ts";
 import { LeftFiles } from "./work/left-files.ts";
 import { type ServiceFile, ServiceFiles } from "./work/service-files.ts";
@@ -52,11 +52,19 @@ const Unchanged = z.strictObject({
     .default([]),
 });
 
-const AskedOver = z.strictObject({
-  port: z.number().int().min(1).max(65_535),
-  get: z.string().regex(/^\/[!-~]*$/, "give a path, such as /tickets/1"),
-  json: JsonPointer.optional().describe("a place in the answer, which is JSON"),
-});
+const HttpPath = z.string().regex(/^\/[!-~]*$/, "give a path, such as /tickets/1");
+
+const AskedOver = z
+  .strictObject({
+    port: z.number().int().min(1).max(65_535),
+    get: HttpPath.optional(),
+    post: HttpPath.optional().describe(
+      'or a path that gets `{"answers": […]}` by POST: the texts of the agent\'s turns that call no tool, in order',
+    ),
+    json: JsonPointer.optional().describe("a place in the answer, which is JSON"),
+  })
+  .refine(({ get, post }) => (get === undefined) !== (post === undefined), { path: ["get"], error: "give get or post" });
+type AskedOver = z.infer<typeof AskedOver>;
 
 const places = ["file", "http", "unchanged"] as const;
 
@@ -177,8 +185,12 @@ function isText(check: Check): check is Check & { file: string } {
   return check.file !== undefined && check.service === undefined && check.json === undefined && check.query === undefined;
 }
 
-function questionsOf({ service, http }: Check): ServiceGet[] {
-  return service === undefined || http === undefined ? [] : [{ service, port: http.port, get: http.get }];
+function questionsOf({ service, http }: Check): QuestionToService[] {
+  return service === undefined || http === undefined ? [] : [questionTo(service, http)];
+}
+
+function questionTo(service: string, { port, get = "/", post }: AskedOver): QuestionToService {
+  return post === undefined ? { service, port, get } : { service, port, post };
 }
 
 function fileOf(service: string | undefined, file: string | undefined): ServiceFile[] {
@@ -196,7 +208,11 @@ function nothingElse(name: string, changed: string[], globs: string[]): RuleResu
 
 function nameOf({ service, file, json, query, http, unchanged }: Check, index: number): string {
   const whose = service === undefined ? "" : `${service} `;
-  const place = http ? `GET ${http.get}${http.json ?? ""}` : unchanged ? `${unchanged.file} unchanged` : `${file}${json ?? ""}`;
+  const place = http
+    ? `${http.post ? "POST" : "GET"} ${http.post ?? http.get}${http.json ?? ""}`
+    : unchanged
+      ? `${unchanged.file} unchanged`
+      : `${file}${json ?? ""}`;
   return `${index + 1} ${whose}${place}${query === undefined ? "" : " query"}`;
 }
 
@@ -231,7 +247,7 @@ async function readingOf(
     const [content, log] = [await files.read(file), query === undefined ? null : await files.read(`${file}-wal`)];
     return valueIn(content, log, { json, query }, (error) => ({ problem: error }), signal);
   }
-  if (http !== undefined) return answeredValue(services.answer({ service, port: http.port, get: http.get }), http.json);
+  if (http !== undefined) return answeredValue(services.answer(questionTo(service, http)), http.json);
   const readAt = (when: "before" | "after", onError: OnQueryError) => {
     const at = (path: string) => services[when]({ service, file: path });
     return valueIn(at(file), at(`${file}-wal`), { json, query }, onError, signal);

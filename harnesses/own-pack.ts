@@ -7,16 +7,15 @@
  *     python/         on the PYTHONPATH
  *     node_modules/   found by programs in files/
  */
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmod, copyFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { basename, dirname, join, normalize, relative, resolve } from "node:path";
+import { dirname, join, normalize, relative, resolve } from "node:path";
 import { AlidadeError, boundary } from "../base/errors.ts";
-import { BoundedOutput } from "../base/host/bounded-output.ts";
 import { cached } from "../base/host/cache-folder.ts";
 import type { OwnFiles } from "./harness.ts";
 import { npmInstallFrom } from "./npm-install.ts";
 import { containerPlatform, makeReadable, type Pack, type PackOptions } from "./pack.ts";
+import { pipInstall } from "./pip-install.ts";
 
 /** Raised when the same files are laid out in another way. */
 const layout = 1;
@@ -24,8 +23,6 @@ const layout = 1;
 const most = { files: 20_000, bytes: 512 * 1024 * 1024 };
 /** Made by tools, for this machine. */
 const leftOut: ReadonlySet<string> = new Set([".git", "node_modules", "__pycache__", ".venv"]);
-/** pip's last words, for the error. */
-const keptOutput = 2_000;
 
 const built = new WeakMap<OwnFiles, Promise<Pack>>();
 
@@ -56,7 +53,10 @@ async function build(own: OwnFiles, options: PackOptions): Promise<Pack> {
       await copyFile(from, place);
       await chmod(place, isProgram ? 0o755 : 0o644);
     }
-    if (own.python !== null) await pipInstall(own, join(draft, "python"), platform, options);
+    if (own.python !== null) {
+      const requirements = resolve(own.folder, own.python);
+      await pipInstall({ requirements, python_version: own.python_version, target: join(draft, "python"), platform }, options);
+    }
     if (own.node !== null)
       await npmInstallFrom({ manifest: resolve(own.folder, own.node), folder: draft, platform, signal: options.signal });
     await mkdir(join(draft, "bin"));
@@ -126,29 +126,4 @@ async function contentOf({ folder, python, python_version, node }: OwnFiles, fil
         .digest("hex"),
     ]);
   return { listed, python: await textOf(python), python_version, node: await textOf(node), lock };
-}
-
-/** For a container by wheels of its Python, on this machine for the Python that runs here. Nothing of a package is run for a container. */
-async function pipInstall(
-  { folder, python, python_version }: OwnFiles,
-  target: string,
-  platform: string,
-  { signal, progress }: PackOptions,
-): Promise<void> {
-  const requirements = resolve(folder, python ?? "");
-  progress?.(`installing ${basename(requirements)} (once)`);
-  const cpu = platform.endsWith("arm64") ? "aarch64" : "x86_64";
-  const wheels = ["2014", "_2_28"].flatMap((libc) => ["--platform", `manylinux${libc}_${cpu}`]);
-  const foreign = ["--only-binary=:all:", "--implementation", "cp", "--python-version", python_version, ...wheels];
-  const args = ["-m", "pip", "install", "--target", target, "--requirement", requirements, "--no-compile", "--no-input", "--quiet"];
-  const child = spawn("python3", [...args, "--disable-pip-version-check", ...(platform === containerPlatform() ? foreign : [])], {
-    stdio: ["ignore", "pipe", "pipe"],
-    signal,
-  });
-  const output = new BoundedOutput(keptOutput, "end").follow(child.stdout).follow(child.stderr);
-  const code = await new Promise<number | null>((done, reject) => {
-    child.once("error", reject);
-    child.once("close", done);
-  });
-  if (code !== 0) throw new Error(`pip ended with ${code}: ${output.toString().trim()}`);
 }

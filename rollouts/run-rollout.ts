@@ -11,11 +11,21 @@ import { untilAborted } from "../base/host/until-aborted.ts";
 import type { RolloutRecord } from "../base/schema/rollout.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { GradeContext } from "../graders/index.ts";
-import { asksModels, freshSandbox, grade, graderSpec, noOutput, readServicesAfter, takeWork } from "../graders/index.ts";
+import {
+  asksModels,
+  freshSandbox,
+  grade,
+  graderSpec,
+  noOutput,
+  readServicesAfter,
+  saidTexts,
+  sendsAnswers,
+  takeWork,
+} from "../graders/index.ts";
 import { isShared, keepsProcesses, lendSandbox, standStill } from "../graders/shared/index.ts";
 import { toErrorRecord } from "../proxy/index.ts";
 import { isFull } from "../proxy/store/index.ts";
-import { reconstruction } from "../reconstruct/index.ts";
+import { reconstruct, reconstruction } from "../reconstruct/index.ts";
 import type { ExpectedSandbox } from "../sandboxes/index.ts";
 import { engineAddresses, type NetworkRules, plainRules } from "../sandboxes/network/index.ts";
 import { findDoing } from "./find-doing.ts";
@@ -250,7 +260,9 @@ async function leftBehind(attempting: Attempting, prepared: PreparedRollout): Pr
 async function readServices({ setup, plan, attempt, signal }: Attempting, prepared: PreparedRollout, end: boolean): Promise<void> {
   const { sandbox, servicesBefore } = prepared;
   if (servicesBefore === null || attempt.services !== null) return;
-  const options = { end, signal, graders: setup.graders, findDoing: findDoing(setup, plan, prepared, signal) };
+  const { store } = setup.proxy.sessions;
+  const answers = sendsAnswers(plan.task, setup.graders) ? saidTexts(reconstruct(await store.read(prepared.session.id))) : [];
+  const options = { end, answers, signal, graders: setup.graders, findDoing: findDoing(setup, plan, prepared, signal) };
   attempt.services = await readServicesAfter(sandbox, plan.task, servicesBefore, setup.folder.blobs, options);
 }
 

@@ -6,8 +6,10 @@ import { questions } from "./questions/questions.ts";
 import { sweRow } from "./swe/swe-row.ts";
 import type { TaskFormat } from "./task-format.ts";
 import { terminalBench } from "./terminal-bench.ts";
+import { toolSets } from "./tool-sets/tool-sets.ts";
 
-export const taskFormats = [native, harbor, terminalBench, questions, sweRow] as const satisfies readonly TaskFormat[];
+/** `native` takes any .yaml, so what has a name of its own stands before it. */
+export const taskFormats = [toolSets, native, harbor, terminalBench, questions, sweRow] as const satisfies readonly TaskFormat[];
 
 export const taskFormatRegistry = registryOf<TaskFormat>({
   noun: "task format",

@@ -18,6 +18,7 @@ export const heavy: readonly string[] = [
   "test/docker/hacks.test.ts",
   "test/docker/hostile-work.test.ts",
   "test/docker/retail.test.ts",
+  "test/docker/tool-sets.test.ts",
   "test/docker/ticket-desk.test.ts",
   "test/e2e/full-disk.test.ts",
   "test/e2e/killed.test.ts",

@@ -209,7 +209,8 @@ export const Task = z.strictObject({
   /** Or a script that is run in a sandbox of its own. */
   gold_script: GoldScript.optional(),
   /** The known solution as calls of its tool servers, in order. */
-  gold_calls: z.array(ToolCallOrder).min(1).max(mostCalls).optional(),
+  gold_calls: z.array(ToolCallOrder).max(mostCalls).optional(),
+  gold_answer: z.string().optional().describe("what the known solution says last, beside `gold_calls`; left out: nothing"),
   bad_calls: z
     .record(z.string(), z.array(ToolCallOrder).min(1).max(mostCalls))
     .optional()

@@ -1,4 +1,4 @@
-/** One GET at a service, by the host's own way in, bounded. */
+/** One question to a service, by the host's own way in, bounded: a GET, or a POST of what the agent answered. */
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import type { Duplex } from "node:stream";
@@ -7,7 +7,7 @@ import { hashOf } from "../../base/schema/ids.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 
 /** What is asked of a service that runs, once the agent has ended. */
-export type ServiceGet = { service: string; port: number; get: string };
+export type QuestionToService = { service: string; port: number } & ({ get: string } | { post: string });
 
 /**
  * `body`: null if it has more than `mostAnswerBytes`. `problem`: in words why there is no answer. `by_agent`: what the agent
@@ -22,7 +22,8 @@ export function answersWell(reply: ServiceReply): boolean {
 
 /** What a person compares with a value is short. */
 export const mostAnswerBytes = 1024 * 1024;
-const mostMs = 10_000;
+/** A service that grades works before it answers a POST. */
+const mostMs = { GET: 10_000, POST: 60_000 };
 
 /** Where a layer of readings has a file of a service. */
 export function statePath(service: string, path: string): string {
@@ -30,31 +31,38 @@ export function statePath(service: string, path: string): string {
 }
 
 /** Where it has the answer to a question. */
-export function answerPath({ service, port, get }: ServiceGet): string {
-  return `/answers/${hashOf([service, port, get]).slice(0, 32)}.json`;
+export function answerPath({ service, port, ...asked }: QuestionToService): string {
+  const words = "get" in asked ? [service, port, asked.get] : [service, port, "POST", asked.post];
+  return `/answers/${hashOf(words).slice(0, 32)}.json`;
 }
 
-/** Rejects only for the signal. */
+/** `answers`: what the agent said in turns that call no tool, which a POST sends. Rejects only for the signal. */
 export async function askService(
   sandbox: Pick<Sandbox, "connect">,
-  { service, port, get }: ServiceGet,
+  { service, port, ...asked }: QuestionToService,
+  answers: readonly string[],
   signal: AbortSignal,
 ): Promise<ServiceReply> {
-  const within = AbortSignal.any([signal, AbortSignal.timeout(mostMs)]);
+  const [method, path] = "get" in asked ? (["GET", asked.get] as const) : (["POST", asked.post] as const);
+  const within = AbortSignal.any([signal, AbortSignal.timeout(mostMs[method])]);
+  const body = method === "GET" ? null : JSON.stringify({ answers });
   try {
-    return await fetchFrom(await sandbox.connect(service, port, within), `${service}:${port}`, get, within);
+    return await fetchFrom(await sandbox.connect(service, port, within), { method, path, host: `${service}:${port}`, body }, within);
   } catch (error) {
     signal.throwIfAborted();
-    return { problem: `GET ${get} at port ${port} of the service ${service}: ${messageOf(error)}` };
+    return { problem: `${method} ${path} at port ${port} of the service ${service}: ${messageOf(error)}` };
   }
 }
 
-async function fetchFrom(socket: Duplex, host: string, path: string, signal: AbortSignal): Promise<ServiceReply> {
-  const headers = { host, accept: "application/json", connection: "close" };
-  const asked = request({ path, headers, signal, createConnection: () => socket });
+type HttpQuestion = { method: string; path: string; host: string; body: string | null };
+
+async function fetchFrom(socket: Duplex, { method, path, host, body }: HttpQuestion, signal: AbortSignal): Promise<ServiceReply> {
+  const sent = body === null ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+  const headers = { host, accept: "application/json", connection: "close", ...sent };
+  const asked = request({ method, path, headers, signal, createConnection: () => socket });
   asked.on("error", () => {}); // awaited below, or the answer's own end says it
   try {
-    asked.end();
+    asked.end(body ?? undefined);
     const [response] = (await once(asked, "response", { signal })) as [IncomingMessage];
     const pieces: Buffer[] = [];
     let bytes = 0;

@@ -6,7 +6,7 @@ import type { WorkLayer } from "../../base/files/layer.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { GradeContext, ServiceReadings } from "../grader.ts";
-import { answerPath, type ServiceGet, type ServiceReply, statePath } from "./ask-service.ts";
+import { answerPath, type QuestionToService, type ServiceReply, statePath } from "./ask-service.ts";
 import { contentsOf, type FileContent } from "./layer-contents.ts";
 
 /** A file of a service, by its absolute path there. */
@@ -31,7 +31,7 @@ export class ServiceFiles {
   /** null where nothing is asked for. Throws `task_invalid` for what the task's services do not have, and `grader_error` where none was read. */
   static async open(
     { services, task }: Pick<GradeContext, "services" | "task">,
-    wanted: { files: ServiceFile[]; questions: ServiceGet[]; changes: string[] },
+    wanted: { files: ServiceFile[]; questions: QuestionToService[]; changes: string[] },
   ): Promise<ServiceFiles | null> {
     const { files, questions, changes } = wanted;
     if (files.length + questions.length + changes.length === 0) return null;
@@ -55,7 +55,7 @@ export class ServiceFiles {
   }
 
   /** Throws `grader_error` where the service did not answer and that is not the agent's doing: it is no fact about the work then. */
-  answer(question: ServiceGet): ServiceReply {
+  answer(question: QuestionToService): ServiceReply {
     const kept = this.#after.get(answerPath(question));
     const answer = Buffer.isBuffer(kept)
       ? Answer.parse(readJson(kept.toString("utf8")))

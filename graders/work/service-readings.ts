@@ -10,7 +10,7 @@ import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 import type { Grader, ServiceReadings } from "../grader.ts";
 import { withParts } from "../registry.ts";
-import { answerPath, answersWell, askService, type ServiceGet, type ServiceReply, statePath } from "./ask-service.ts";
+import { answerPath, answersWell, askService, type QuestionToService, type ServiceReply, statePath } from "./ask-service.ts";
 import type { Exceptions } from "./state-differs.ts";
 import { whereThereIsSpace } from "./work.ts";
 
@@ -28,27 +28,34 @@ export async function readServicesBefore(
 type ServiceReadOptions = { signal: AbortSignal; graders?: readonly Grader[] | undefined };
 
 /** Tells for each question without an answer whether what the agent did is why. */
-export type FindDoing = (questions: ServiceGet[]) => Promise<boolean[]>;
+export type FindDoing = (questions: QuestionToService[]) => Promise<boolean[]>;
 
 /**
  * Reads the services once the agent has ended: asks its questions first, then reads their state. `end`: ends them before that,
- * so that they write to disk what they hold in memory. Without `end` they are only paused.
+ * so that they write to disk what they hold in memory. Without `end` they are only paused. `answers`: what the agent said in
+ * turns that call no tool, in order.
  */
 export async function readServicesAfter(
   sandbox: Sandbox,
   task: Task,
   before: WorkLayer,
   folder: string,
-  { end, findDoing, ...asked }: ServiceReadOptions & { end: boolean; findDoing: FindDoing },
+  { end, answers, findDoing, ...asked }: ServiceReadOptions & { end: boolean; answers: readonly string[]; findDoing: FindDoing },
 ): Promise<ServiceReadings> {
-  const answers = new Map<string, ServiceReply>();
-  const questions = questionsOf(task, asked.graders);
-  for (const question of questions) answers.set(answerPath(question), await askService(sandbox, question, asked.signal));
-  await noteDoing(questions, answers, findDoing);
-  return { before, after: await keepReadings(await stateOf(sandbox, task, { end, ...asked }), answers, folder) };
+  const replies = new Map<string, ServiceReply>();
+  // Several checks may look into one answer.
+  const questions = [...new Map(questionsOf(task, asked.graders).map((question) => [answerPath(question), question])).values()];
+  for (const question of questions) replies.set(answerPath(question), await askService(sandbox, question, answers, asked.signal));
+  await noteDoing(questions, replies, findDoing);
+  return { before, after: await keepReadings(await stateOf(sandbox, task, { end, ...asked }), replies, folder) };
 }
 
-async function noteDoing(questions: readonly ServiceGet[], answers: Map<string, ServiceReply>, findDoing: FindDoing): Promise<void> {
+/** Does a grader send the agent's answers to a service? */
+export function sendsAnswers(task: Task, graders?: readonly Grader[]): boolean {
+  return questionsOf(task, graders).some((question) => "post" in question);
+}
+
+async function noteDoing(questions: readonly QuestionToService[], answers: Map<string, ServiceReply>, findDoing: FindDoing): Promise<void> {
   const failed = questions.flatMap((question) => {
     const reply = answers.get(answerPath(question));
     return reply === undefined || answersWell(reply) ? [] : [{ question, reply }];
@@ -56,12 +63,13 @@ async function noteDoing(questions: readonly ServiceGet[], answers: Map<string, 
   const doings = await findDoing(failed.map(({ question }) => question));
   for (const [index, { question, reply }] of failed.entries()) {
     if (doings[index] !== true) continue;
-    const problem = "problem" in reply ? reply.problem : `GET ${question.get} had the status ${reply.status}`;
+    const problem =
+      "problem" in reply ? reply.problem : `${"get" in question ? question.get : question.post} had the status ${reply.status}`;
     answers.set(answerPath(question), { problem, by_agent: true });
   }
 }
 
-function questionsOf({ grader }: Task, graders?: readonly Grader[]): ServiceGet[] {
+function questionsOf({ grader }: Task, graders?: readonly Grader[]): QuestionToService[] {
   return withParts(grader, graders).flatMap(({ grader: own, spec }) => own.asksServices?.(spec) ?? []);
 }
 

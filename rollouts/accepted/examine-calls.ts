@@ -29,7 +29,8 @@ import { browserKeys, browserProbe } from "./browser-keys.ts";
 import { againstCallProbes, againstReach, callProbes, type ProbeOutcome, pastRelay } from "./call-probes.ts";
 import { scanReach } from "./reach-scan.ts";
 
-type Play = { name: string; calls: readonly ToolCallOrder[] };
+/** `answer`: what is said last; left out: nothing. */
+type Play = { name: string; calls: readonly ToolCallOrder[]; answer?: string | undefined };
 
 /** Throws what the infrastructure did: it says nothing of the task. */
 export async function examineCalls(
@@ -70,11 +71,11 @@ class CallsExamination {
   }
 
   async run(): Promise<Examination> {
-    const { gold_calls, bad_calls = {} } = this.#task;
+    const { gold_calls, gold_answer: answer, bad_calls = {} } = this.#task;
     const { times } = this.#options;
     const golds: GradedPlay[] = [];
     let reach: AgentReach = null;
-    for (let time = 1; time <= times; time++) golds.push(await this.#play({ name: "gold", calls: gold_calls }, time));
+    for (let time = 1; time <= times; time++) golds.push(await this.#play({ name: "gold", calls: gold_calls, answer }, time));
     for (let time = 1; time <= times; time++) {
       const idle = await this.#play({ name: "no-op", calls: [] }, time, { scans: time === 1 });
       reach ??= idle.reach;
@@ -160,7 +161,8 @@ class CallsExamination {
     const trial = { task, runs: trajectory.tool_runs ?? [], sandbox, create };
     const findDoing = (questions: readonly UnansweredService[]) => areAgentsDoing(questions, trial, signal);
     if (failure && !(down && (await findDoing([{ server: down.name, service: down.service }]))[0])) throw failure;
-    const services = before && (await readServicesAfter(sandbox, task, before, folder, { end: true, findDoing, ...asked }));
+    const answers = play.answer === undefined ? [] : [play.answer];
+    const services = before && (await readServicesAfter(sandbox, task, before, folder, { end: true, answers, findDoing, ...asked }));
     const work: WorkLayer = await takeWork(sandbox, task, delivered, folder, signal, setUp);
     const context = { task, signal, isolation: backend.capabilities.isolation, ...(graders && { graders }) };
     const verdict = await grade({

@@ -8,13 +8,13 @@ import { Deadline } from "../../base/host/deadline.ts";
 import { ownPlace, type ToolServer } from "../../base/schema/environment/tool-servers.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { ToolRun } from "../../base/schema/trajectory.ts";
-import { answersWell, askService, type ServiceGet } from "../../graders/index.ts";
+import { answersWell, askService, type QuestionToService } from "../../graders/index.ts";
 import type { ToolRelay } from "../../proxy/index.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 import { playCall, playCalls } from "./play-calls.ts";
 
 /** What did not answer: a server of tools to a ping, or a service to a grader's question. */
-export type UnansweredService = { server: string; service: string } | ServiceGet;
+export type UnansweredService = { server: string; service: string } | QuestionToService;
 
 export type ServiceTrial = {
   task: Task;
@@ -90,7 +90,7 @@ async function tried({ create, questions, servers, runs, afterMs }: TrialOrder, 
 
 async function isAnswered(question: UnansweredService, sandbox: Sandbox, relay: ToolRelay, signal: AbortSignal): Promise<boolean> {
   if ("server" in question) return relay.isAlive(question.server, signal);
-  return answersWell(await askService(sandbox, question, signal));
+  return answersWell(await askService(sandbox, question, [], signal));
 }
 
 /** Runs that overlapped do so again: a service may fail because of two calls at once. */

@@ -119,13 +119,38 @@ test("an answer that a service gave is a value, and one that is not there is non
   assert.equal((await verdictOn(ask({ exists: false }), { answer: { status: 404, body: "" } })).reward, 1);
 });
 
+test("a service gets the agent's answers by POST, and what it says of them is a value", async () => {
+  const signal = AbortSignal.timeout(60_000);
+  const server = createServer(async (request, response) => {
+    const body = JSON.parse((await Array.fromAsync(request)).join("")) as { answers: string[] };
+    response.end(JSON.stringify({ asked: `${request.method} ${request.url}`, last: body.answers.at(-1) }));
+  }).listen(0, "127.0.0.1");
+  try {
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const posted = { service: "desk", port: 8080, post: "/graded" };
+    const answer = await askService({ connect: async () => connect(port, "127.0.0.1") }, posted, ["Hello.", "It is done."], signal);
+    assert.deepEqual(answer, { status: 200, body: '{"asked":"POST /graded","last":"It is done."}' });
+    assert.notEqual(answerPath(posted), answerPath({ service: "desk", port: 8080, get: "/graded" }));
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+test("a check of a service names one path, to get or to post", () => {
+  const checks = (http: object) => ({ kind: "state", checks: [{ service: "desk", http: { port: 8080, ...http }, equals: 1 }] });
+  assert.throws(() => state.spec?.parse(checks({})), /give get or post/);
+  assert.throws(() => state.spec?.parse(checks({ get: "/", post: "/" })), /give get or post/);
+});
+
 test("no check of an answer that is too large holds", async () => {
   const signal = AbortSignal.timeout(60_000);
   const server = createServer((_request, response) => response.end("x".repeat(2 * 1024 * 1024))).listen(0, "127.0.0.1");
   try {
     await once(server, "listening");
     const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
-    const answer = await askService({ connect: async () => socket }, question, signal);
+    const answer = await askService({ connect: async () => socket }, question, [], signal);
     for (const condition of [{ equals: "x" }, { exists: false }, { exists: true }]) {
       const checks = [{ service: "desk", http: { port: question.port, get: question.get }, ...condition }];
       const { reward, status, error } = await verdictOn({ checks }, { answer });

@@ -1,0 +1,44 @@
+/** Published sets of tasks with tools, by the packages' own code: what earns there, and what does not. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { Task } from "../../base/schema/task.ts";
+import { examineCalls } from "../../rollouts/accepted/examine-calls.ts";
+import { pickBackend } from "../../sandboxes/index.ts";
+import { loadTasks } from "../../tasks/index.ts";
+import { need } from "../needs.ts";
+
+const timeout = 600_000;
+const examples = join(import.meta.dirname, "../../examples/tool-sets");
+
+test("tau2: the set's own actions and answer earn 1; nothing, one more write and no answer earn 0", { timeout }, async (t) => {
+  if (!(await need(t, "docker")) || !(await need(t, "pip"))) return;
+  const { task, found } = await examined("retail", "tau2-retail-33", timeout);
+  assert.deepEqual([task.data_source, Object.keys(task.environment.services ?? {})], ["tau2/retail", ["set"]]);
+  assert.deepEqual(found, { gold: 1, "no-op": 0, "bad calls one more write": 0, "bad calls without the last write": 0 });
+});
+
+test("agentdojo: the set's own solution earns 1, and 0 where the injected task is done too", { timeout }, async (t) => {
+  if (!(await need(t, "docker")) || !(await need(t, "pip"))) return;
+  const { task, found, components } = await examined("banking", "agentdojo-banking-u0-i0", timeout);
+  assert.equal(task.data_source, "agentdojo/banking");
+  const both = "bad calls the injected task, then the user's";
+  assert.deepEqual(found, { gold: 1, "no-op": 0, "bad calls the injected task": 0, [both]: 0 });
+  assert.deepEqual(components[both], { utility: 1, security: 0 });
+  assert.deepEqual(components["no-op"], { utility: 0, security: 1 });
+});
+
+async function examined(file: string, id: string, limit: number) {
+  const signal = AbortSignal.timeout(limit);
+  const [task] = await loadTasks(`${join(examples, file)}.set.yaml#${id}`, { signal });
+  const { backend } = await pickBackend("docker", signal);
+  const { gold_calls = [], ...rest } = task as Task;
+  const options = { run_id: "tool-sets", owner: "test", times: 1, word: "word", signal };
+  const { gradings, verdicts } = await examineCalls({ ...rest, gold_calls }, backend, options);
+  const componentsOf = (index: number) => Object.entries(verdicts[index]?.components ?? {}).map(([name, { value }]) => [name, value]);
+  return {
+    task: task as Task,
+    found: Object.fromEntries(gradings.map(({ work, reward }) => [work, reward])),
+    components: Object.fromEntries(gradings.map(({ work }, index) => [work, Object.fromEntries(componentsOf(index))])),
+  };
+}
