@@ -165,7 +165,9 @@ export const Config = z.strictObject({
   tasks: z.array(z.string()).default([]).describe("task files or folders, relative to the run file"),
   choose: TaskChoice.prefault({}).describe("which of all these tasks are run, and in which order"),
   samples: z.number().int().positive().default(4).describe("rollouts of each task: they are one group"),
-  branching: Branching.nullable().default(null),
+  branching: Branching.nullable()
+    .default(null)
+    .describe("forks of a group's rollouts behind their turns; null: every rollout of a group begins at the task's beginning"),
   sandbox: plugIn(backendRegistry, "where harnesses run; auto takes Docker when an engine is reachable", ["auto"]).default("auto"),
   grading: GradingPlace.nullable()
     .default(null)

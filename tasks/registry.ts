@@ -8,8 +8,7 @@ import type { TaskFormat } from "./task-format.ts";
 import { terminalBench } from "./terminal-bench.ts";
 import { toolSets } from "./tool-sets/tool-sets.ts";
 
-/** `native` takes any .yaml, so what has a name of its own stands before it. */
-export const taskFormats = [toolSets, native, harbor, terminalBench, questions, sweRow] as const satisfies readonly TaskFormat[];
+export const taskFormats = [native, harbor, terminalBench, questions, sweRow, toolSets] as const satisfies readonly TaskFormat[];
 
 export const taskFormatRegistry = registryOf<TaskFormat>({
   noun: "task format",

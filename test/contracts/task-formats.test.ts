@@ -7,6 +7,7 @@ const examples: Record<string, string> = {
   harbor: "examples/harbor",
   "terminal-bench": "examples/terminal-bench",
   questions: "examples/questions/two-forms.jsonl",
+  "tool-set": "examples/tool-sets/retail.set.yaml",
   "swe-row": "examples/tasks/swe-npm.jsonl",
 };
 

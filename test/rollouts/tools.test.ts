@@ -19,13 +19,16 @@ const environment = Environment.parse({
 });
 
 /** Calls the tool from a command, as any program of the agent may. */
-const call = `node -e 'fetch(process.env.ALIDADE_MCP_FRONT_SHOP_URL, { method: "POST", body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "write" } }) }).then((r) => r.text()).then(console.log)'; echo yes > done.txt`;
+const call = `node -e 'fetch(process.env.ALIDADE_MCP_FRONT_SHOP_URL, { method: "POST", body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "write" } }) }).then((r) => r.text()).then(console.log)'`;
+
+/** Does its work whatever the call said. */
+const callAndWork = `${call}; echo yes > done.txt`;
 
 /** Whether a service breaks off for a message. */
 type Dies = (message: RawMessage) => boolean;
 
-/** `make`: gives each set of services its own, by its number; 0 is the agent's. */
-async function outcomeWith(t: TestContext, make: (set: number) => Dies): Promise<RolloutOutcome> {
+/** `make`: gives each set of services its own, by its number; 0 is the agent's. `command`: what the agent runs. */
+async function outcomeWith(t: TestContext, make: (set: number) => Dies, command = callAndWork): Promise<RolloutOutcome> {
   const place = await mkdtemp(join(tmpdir(), "alidade-tools-"));
   t.after(() => rm(place, { recursive: true }));
   await writeTask(place, "small");
@@ -48,7 +51,7 @@ async function outcomeWith(t: TestContext, make: (set: number) => Dies): Promise
     reply: ({ messages }) =>
       messages.some(({ role }) => role === "assistant")
         ? { text: "done" }
-        : { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command: call }) }] },
+        : { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command }) }] },
     does: async (setup, { tasks: [task], harness }, signal) => {
       assert.ok(task);
       const own = { ...task, environment: { ...task.environment, services: environment.services, tools: environment.tools } };
@@ -97,7 +100,8 @@ test("a service that fails a call and lives costs nothing, and one that is down 
 });
 
 test("a service that dies of the agent's calls, and does so again, ends the rollout with a result", async (t) => {
-  const { record, trajectory } = await outcomeWith(t, fragile);
+  // The command never reaches its work: the end of the rollout comes first.
+  const { record, trajectory } = await outcomeWith(t, fragile, `${call}; sleep 600; echo yes > done.txt`);
   assert.deepEqual([record.error?.code, record.verdict?.reward], ["tool_service_killed", 0], JSON.stringify(record.error));
   assert.deepEqual([trajectory?.in_loss, trajectory?.reward, trajectory?.mask_reason], [true, 0, null]);
 });

@@ -23,7 +23,7 @@ const at = (name: string): string => join(scratch, name);
 before(async () => {
   const page = await readFile(join(root, "docs/plug-ins.md"), "utf8");
   const blocks = [...page.matchAll(/```ts\n\/\/ ([\w.-]+)\n([\s\S]*?)```/g)];
-  assert.equal(blocks.length, 7);
+  assert.equal(blocks.length, 8);
   const index = pathToFileURL(join(root, "index.ts")).href;
   for (const [, name = "", source = ""] of blocks)
     await writeFile(at(name), source.replaceAll('from "alidade"', `from ${JSON.stringify(index)}`));
@@ -37,6 +37,7 @@ for (const [file, kind, more] of [
   ["my-exporter.ts", "export format", () => []],
   ["my-sandbox.ts", "sandbox backend", () => []],
   ["my-allocation.ts", "allocation policy", () => []],
+  ["my-branching.ts", "branching policy", () => []],
   ["my-task-format.ts", "task format", () => ["--tasks", at("questions.tsv"), "--grader", at("my-grader.ts")]],
 ] as const)
   test(`the page's ${file} keeps the contract: ${kind}`, { timeout: 120_000 }, async () => {
