@@ -23,11 +23,17 @@ export function toEntry(row: ResultRow, { harness, labels }: Pick<SetSpec, "harn
     harness_version: null,
     agents: [],
     largest_prompt: null,
-    excluded: figures?.excluded ?? {},
+    excluded: figures?.excluded ?? withoutReason(row),
     matches: figures?.edges ?? {},
     causes: figures?.causes ?? {},
     phases: phaseSeconds(times),
     verdict: null,
     why_null: reward === null ? (error?.message ?? null) : null,
   };
+}
+
+/** A row of an earlier version counts what is not trained, and names no reasons. */
+function withoutReason({ sampled_tokens, trainable_tokens }: ResultRow): Entry["excluded"] {
+  const left = sampled_tokens - trainable_tokens;
+  return left > 0 ? { reason_not_recorded: left } : {};
 }

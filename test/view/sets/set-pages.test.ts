@@ -4,6 +4,7 @@ import { type TestContext, test } from "node:test";
 import { putAllPacked } from "../../../service/blobs/index.ts";
 import { GroupPart, SetSpec } from "../../../service/ledger/index.ts";
 import { attemptResult } from "../../../service/nodes/attempt-result.ts";
+import { toEntry } from "../../../view/sets/to-entry.ts";
 import { serviceAt, serviceTask } from "../../fakes/proxies/service-at.ts";
 import { viewedRollout } from "../../fakes/records/viewed-run.ts";
 import { openBrowser } from "../../fakes/view/browser.ts";
@@ -53,6 +54,14 @@ test("a set's pages say of ledger and blobs what a run's pages say of its folder
   assert.match(await text(`${set_id}/tasks`), /look mixed/);
   const hash = /picture\?id=ses3&amp;hash=(\w+)/.exec(rollout)?.[1] ?? "";
   assert.ok((await text(`${set_id}/picture?id=ses3&hash=${hash}`)).includes("PNG"));
+});
+
+test("tokens whose reasons an earlier version did not keep count as not trained", async (t) => {
+  const { ledger, set_id, finish } = await viewedSet(t);
+  await finish(1);
+  const [result] = await ledger.results(set_id, null, 1);
+  const row = { ...(result?.row ?? assert.fail()), sampled_tokens: 10, trainable_tokens: 7, figures: null };
+  assert.deepEqual(toEntry(row, SetSpec.parse({})).excluded, { reason_not_recorded: 3 });
 });
 
 test("pages need a token with the role read, and its key opens pages and no other route", async (t) => {
