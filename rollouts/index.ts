@@ -4,6 +4,7 @@ export { prepareTasks } from "./accepted/prepare-tasks.ts";
 export { fitMachine, oneAtATime, tasksThatFit } from "./fit-machine.ts";
 export { samplersOf } from "./open-sampler.ts";
 export { reapAtWork } from "./reap-meanwhile.ts";
+export { countFinishedCalls, latestRecords } from "./records/finished-calls.ts";
 export { lockFolder } from "./records/folder-lock.ts";
 export { RunFolder } from "./records/run-folder.ts";
 export { eachTrajectory, readRollouts, readTrajectories } from "./records/run-records.ts";

@@ -123,8 +123,10 @@ type Attempting = {
 const strayGraceMs = 10_000;
 
 /** A step of an attempt in its line. It ends soon after an exception that reached no step, whatever it waits for. */
-function inLine<T>(line: Limiter, waiting: AbortSignal, { stray }: Attempting, step: () => Promise<T>): Promise<T> {
+function inLine<T>(line: Limiter, waiting: AbortSignal, { setup, plan, stray }: Attempting, step: () => Promise<T>): Promise<T> {
   return line.run(waiting, async () => {
+    // Between its steps it does nothing that could end the process.
+    using _step = setup.guard?.step(attemptKey(plan));
     const late = new AbortController();
     let timer: NodeJS.Timeout | undefined;
     const stop = (): void => {

@@ -50,10 +50,7 @@ export type KillsAudit = {
   wrongly_trained: number;
 };
 
-/**
- * What waits in the line counts as running when the process is killed, and ten kills set a rollout aside. So with one at once a
- * rollout meets six or seven of a hundred kills over sixty.
- */
+/** With one at once a rollout meets one or two of a hundred kills over sixty while it runs, and more while it waits in the line. */
 const rolloutsAtOnce = 1;
 /** A turn takes as long as a small model needs for it, so that kills meet calls that are being sampled. */
 const turnMs = 400;

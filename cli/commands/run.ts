@@ -176,7 +176,15 @@ export async function executeRun(options: {
   await using opened = await openEngines(config, options.signal);
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id: runId, alidade_version: version, config });
-  const place = { run_id: runId, path, folder, engines: opened.engines, backend, slots: makeSlots(concurrency) };
+  const place = {
+    run_id: runId,
+    path,
+    records: RunFolder.records(path),
+    folder,
+    engines: opened.engines,
+    backend,
+    slots: makeSlots(concurrency),
+  };
   const told = { control: options.control, watching, onProgress, onLeftOut };
   await using machine = await openMachine(config, { ...place, ...told, graders: plugIns.graders }, signal);
   const { proxy, guard, setup } = machine;

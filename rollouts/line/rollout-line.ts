@@ -59,7 +59,7 @@ export interface RolloutSource<Claim extends ClaimedRollout, End extends LineEnd
 
 /** `rules`: when a task is set aside. */
 export type LineSetup = AfterFailure & Pick<RunSetup, "max_null_share"> & { guard?: LineGuard | undefined; rules: WatchRules };
-type LineGuard = Pick<NonNullable<RunSetup["guard"]>, "aside" | "isSuspect" | "alone">;
+type LineGuard = Pick<NonNullable<RunSetup["guard"]>, "claim" | "aside" | "isSuspect" | "alone">;
 
 /** `isWaiting`: a suspect whose turn has not come holds no slot. */
 type OnTheLine<Claim, Slot> = { claim: Claim; slot: Slot; isWaiting: boolean; stop: AbortController };
@@ -136,6 +136,7 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
   async #work(one: OnTheLine<Claim, Slot>): Promise<void> {
     const key = keyOf(one.claim);
     this.#running.set(key, one);
+    using _claimed = this.#setup.guard?.claim(key);
     try {
       await this.#make(one, AbortSignal.any([one.stop.signal, this.#signal]));
     } catch (error) {

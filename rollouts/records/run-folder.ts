@@ -56,6 +56,10 @@ export class RunFolder implements AsyncDisposable {
     return join(path, vocabularyFolder);
   }
 
+  static records(path: string): string {
+    return join(path, "rollouts.jsonl");
+  }
+
   get blobs(): string {
     return join(this.path, "blobs");
   }
@@ -67,7 +71,7 @@ export class RunFolder implements AsyncDisposable {
     await removeDrafts(join(path, "blobs"));
     const found = await look(path);
     if (found.orphans > 0) await rewriteTrajectories(path, (one) => (found.done.has(attemptKey(one)) ? one : null));
-    const file = join(path, "rollouts.jsonl");
+    const file = RunFolder.records(path);
     const isResumed = (await stat(file).catch(() => null)) !== null;
     const rollouts = scope.use(await Appender.open(file));
     const trajectories = scope.use(await Appender.open(join(path, "trajectories.jsonl")));

@@ -27,6 +27,7 @@ export {
   type Ledger,
   leaseSeconds,
   mostLost,
+  mostLostInAll,
   type NodeState,
   type SetState,
   type WholeGroup,

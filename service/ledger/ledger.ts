@@ -9,7 +9,7 @@
  * A driver is a file beside this one; `test/contracts/ledger.test.ts` says what it promises.
  */
 import type { Waitable } from "../../base/host/changes.ts";
-import { mostKills } from "../../base/host/deaths/judge-deaths.ts";
+import { mostKills, mostLives } from "../../base/host/deaths/judge-deaths.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { ControlChange, ControlState, HeardNode, NodeReport } from "./control-state.ts";
 import type { EnginePlaces, EngineUse } from "./engine-places.ts";
@@ -184,7 +184,8 @@ export type SetState = {
   expired: { groups: number; rollouts: number; cursors: { rows: string; groups: string } } | null;
 };
 
-export type NodeSpec = { name: string; slots: number };
+/** `blameless`: attempts that ended when the node died, and that its death is not held against (`base/host/deaths/`). */
+export type NodeSpec = { name: string; slots: number; blameless?: readonly AttemptName[] };
 
 /** A node's right to claim. `epoch` is new with each join. */
 export type Lease = { node: string; epoch: number; seconds: number };
@@ -237,6 +238,9 @@ export const elsewhereSeconds = 30;
 
 /** How often its nodes may die before a rollout is set aside. A node that knows that it crashed says so before (`setAside`). */
 export const mostLost = mostKills;
+
+/** The same, with those deaths that the node says are not the rollout's doing (`blameless`). */
+export const mostLostInAll = mostLives;
 
 /**
  * Rollouts that are to end as cancelled. What is submitted behind the order is not meant. `key`: those of one group; null: of the whole

@@ -273,6 +273,10 @@ export const EarlierAttempt = z.strictObject({
   attempt: z.number().int(),
   node: z.string().describe("the name of the node that made it"),
   code: z.string().describe("what the infrastructure did to it, as an error's code; node_lost: its node died"),
+  blameless: z
+    .literal(true)
+    .optional()
+    .describe("its node died, and says that the rollout waited for its turn, or had finished calls that no earlier attempt had"),
 });
 export type EarlierAttempt = z.infer<typeof EarlierAttempt>;
 

@@ -1,6 +1,7 @@
 /** The one row of a rollout, and the result of an attempt that gave none. */
 import { lagAt } from "./admission.ts";
 import { biasesOf } from "./group-tools.ts";
+import { type AttemptName, mostLost, mostLostInAll } from "./ledger.ts";
 import type { AttemptResult, EarlierAttempt, ResultRow, SetSpec } from "./records.ts";
 
 /** A rollout that is over, with what its group says of it. */
@@ -90,9 +91,16 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
 /** Stands for the code of an attempt whose node died. */
 export const nodeLost = "node_lost";
 
-/** The end of a rollout under which too many nodes died. */
-export function nodesDied(times: number): AttemptResult {
-  return setAside(`its node died while it ran, ${times} times`);
+/** The end of a rollout under which too many nodes died; null: they are not too many. `lost`: how many of the deaths are held against it. */
+export function nodesDied(lost: number, earlier: readonly EarlierAttempt[]): AttemptResult | null {
+  const deaths = earlier.filter(({ code }) => code === nodeLost).length;
+  return lost >= mostLost || deaths >= mostLostInAll ? setAside(`its node died while it ran, ${deaths} times`) : null;
+}
+
+/** The same attempts, with the word of the node that its death is not held against this one; null: it was said, or is of no lost attempt. */
+export function withBlameless(earlier: readonly EarlierAttempt[], node: string, { attempt }: AttemptName): EarlierAttempt[] | null {
+  const at = earlier.findIndex((one) => one.attempt === attempt && one.node === node && one.code === nodeLost && !one.blameless);
+  return at === -1 ? null : earlier.map((one, index) => (index === at ? { ...one, blameless: true } : one));
 }
 
 /** The end of a rollout that its node died of. `why`: a sentence without its dot. */

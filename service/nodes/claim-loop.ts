@@ -8,6 +8,7 @@ import type { Controlled } from "../../proxy/control/index.ts";
 import { type Fault, timeText } from "../../proxy/control/index.ts";
 import { type Aside, type LineEnd, type LineSetup, RolloutLine, type RolloutSource, watchOfService } from "../../rollouts/line/index.ts";
 import {
+  type AttemptName,
   type AttemptResult,
   beatSeconds,
   type Claim,
@@ -31,6 +32,8 @@ export type NodeWork = {
   /** Its name in the ledger. A node that joins under the name of a dead node takes its place. */
   name: string;
   ledger: Ledger;
+  /** Attempts of a process of this name that died, which its death is not held against; none where left out. */
+  blameless?: readonly AttemptName[];
   /** Its gates follow the ledger's fences. */
   setup: Omit<LineSetup, "rules" | "proxy"> & { proxy: Pick<Controlled, "pool" | "fences"> };
   /** Claims that it has at once, by what they may be from. */
@@ -141,10 +144,10 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
 
   /** Nothing is sampled before gates and names are those of the ledger. */
   async #joined(): Promise<Lease> {
-    const { ledger, name, atOnce } = this.#node;
+    const { ledger, name, atOnce, blameless = [] } = this.#node;
     if (this.#lease === null) {
       const askedAt = performance.now();
-      this.#lease = await ledger.join({ name, slots: atOnce.any + atOnce.evaluations });
+      this.#lease = await ledger.join({ name, slots: atOnce.any + atOnce.evaluations, blameless });
       this.#askedAt = askedAt;
     }
     const lease = this.#lease;

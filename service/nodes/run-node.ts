@@ -1,5 +1,6 @@
 /** One machine at work for a ledger. */
 import { messageOf } from "../../base/errors.ts";
+import { nameOf, numberOf } from "../../base/host/deaths/judge-deaths.ts";
 import { gauge, type MetricFamily } from "../../base/wire/prometheus-text.ts";
 import type { Fault } from "../../proxy/control/index.ts";
 import { engineMetrics } from "../../proxy/control/index.ts";
@@ -30,6 +31,7 @@ export async function runNode(node: NodeSetup, signal: AbortSignal, drain: Abort
     name,
     ledger,
     setup,
+    blameless: (setup.guard?.blameless ?? []).map((attempt) => ({ rollout_id: nameOf(attempt), attempt: numberOf(attempt) })),
     atOnce: { any: setup.slots.atOnce, evaluations: setup.slots.evaluation?.atOnce ?? 0 },
     attempt: attempts.make.bind(attempts),
   };

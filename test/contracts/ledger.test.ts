@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test as nodeTest, type TestContext } from "node:test";
 import fc from "fast-check";
 import {
+  type AttemptName,
   type Claim,
   elsewhereSeconds,
   GroupPart,
@@ -10,6 +11,7 @@ import {
   type Ledger,
   leaseSeconds,
   mostLost,
+  mostLostInAll,
   NodeAnswer,
   partGroup,
   SetSpec,
@@ -519,6 +521,42 @@ for (const { name, needs, searches, place } of drivers) {
     for (let at = 0; at < mostLost; at++) assert.equal((await ledger.claim(await ledger.join({ name: "n", slots: 1 }), 1)).length, 1);
     assert.deepEqual(await ledger.claim(await ledger.join({ name: "n", slots: 1 }), 1), []);
     assert.deepEqual(await rowsOf(ledger, set), [`a/0 #${mostLost} failed`]);
+  });
+
+  test(`${name}: deaths that are not held against a rollout do not end it before they are too many in all`, async (t) => {
+    const { ledger, set } = await fresh(t, { samples: 1 });
+    const { rollout_ids } = await ledger.submit(set, [part("a"), part("b")]);
+    const rollout_id = rollout_ids[0] ?? "";
+    let blameless: AttemptName[] = [];
+    for (let at = 1; at <= mostLostInAll; at++) {
+      const claims = await ledger.claim(await ledger.join({ name: "n", slots: 2, blameless }), 2);
+      // Said twice, and of an attempt that never was: each death is taken back once.
+      blameless = [...blameless.slice(-1), { rollout_id, attempt: at }, { rollout_id, attempt: 99 }];
+      assert.deepEqual(
+        claims.map((claim) => claim.rollout_id),
+        at <= mostLost ? rollout_ids : [rollout_id],
+        `life ${at}`,
+      );
+    }
+    assert.deepEqual(await ledger.claim(await ledger.join({ name: "n", slots: 2, blameless }), 2), []);
+    assert.deepEqual(await rowsOf(ledger, set), [`b/0 #${mostLost} failed`, `a/0 #${mostLostInAll} failed`]);
+    const earlier = (await ledger.result(set, rollout_id))?.earlier ?? [];
+    assert.equal(earlier.filter((one) => one.blameless).length, mostLostInAll - 1);
+  });
+
+  test(`${name}: a node that comes back after its lease says which deaths are not held against its rollouts, of its own alone`, async (t) => {
+    const { at, ledger, set, lease } = await fresh(t, { samples: 1 });
+    await ledger.submit(set, [part("a")]);
+    const [claim] = await ledger.claim(lease, 1);
+    await at.pass(leaseSeconds + 1);
+    await until(async () => (await ledger.expire()).includes("n"));
+    const blameless = [{ rollout_id: claim?.rollout_id ?? "", attempt: 1 }];
+    await ledger.join({ name: "other", slots: 1, blameless });
+    const [again] = await ledger.claim(await ledger.join({ name: "n", slots: 1, blameless }), 1);
+    await ledger.finish(again as Claim, attemptResult());
+    assert.deepEqual((await ledger.result(set, claim?.rollout_id ?? ""))?.earlier, [
+      { attempt: 1, node: "n", code: "node_lost", blameless: true },
+    ]);
   });
 
   test(`${name}: a rollout that a node died of is set aside once, whatever node has it by then`, async (t) => {

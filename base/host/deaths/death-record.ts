@@ -25,7 +25,13 @@ const mostCrashesOfOne = 10;
 const mostStack = 8_000;
 const mostWhy = 500;
 
-const Running = z.strictObject({ life: z.string(), pid: z.number(), began: z.string(), running: z.array(z.string()) });
+const Running = z.strictObject({
+  life: z.string(),
+  pid: z.number(),
+  began: z.string(),
+  running: z.array(z.string()),
+  waiting: z.array(z.string()).default([]),
+});
 
 const Crash = z.strictObject({
   at: z.string(),
@@ -45,14 +51,22 @@ const Entry = z.discriminatedUnion("type", [
     culprit: z.string().nullable(),
     why: z.string(),
     running: z.array(z.string()),
+    // Deaths on record from before have neither.
+    waiting: z.array(z.string()).default([]),
+    calls: z.record(z.string(), z.number()).default({}),
   }),
   z.strictObject({ type: z.literal("forgiven"), at: z.string(), names: z.array(z.string()) }),
 ]);
+
+/** Attempt -> calls that it has finished, as far as records tell. */
+export type CountCalls = (attempts: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 
 export class DeathRecord implements Disposable {
   readonly #folder: string;
   readonly #life = randomUUID();
   readonly #began = new Date().toISOString();
+  /** Claimed and not over; the running ones are among them. */
+  readonly #claimed = new Set<string>();
   readonly #running = new Set<string>();
   readonly #crashes = new Map<string | null, number>();
   /** The death that was found; null after an orderly end. */
@@ -67,12 +81,12 @@ export class DeathRecord implements Disposable {
     this.found = found;
   }
 
-  /** The caller holds the lock of `folder`. */
-  static async open(folder: string): Promise<DeathRecord> {
+  /** The caller holds the lock of `folder`. `countCalls`: of what ran; no life has got further where left out. */
+  static async open(folder: string, countCalls?: CountCalls): Promise<DeathRecord> {
     const own = join(folder, "deaths");
     mkdirSync(own, { recursive: true, mode: 0o700 });
     const entries = await linesOf(join(own, "deaths.jsonl"), (value) => Entry.parse(value));
-    const last = await deathIn(own);
+    const last = await deathIn(own, countCalls);
     // On a full disk the file of what ran stays, and is found once more.
     const isNew = last !== null && !entries.some((entry) => entry.type === "death" && entry.life === last.life);
     const record = new DeathRecord(own, entries, isNew ? last : null, await openFatalMark(own));
@@ -95,14 +109,31 @@ export class DeathRecord implements Disposable {
     if (names.length > 0) this.#add({ type: "forgiven", at: new Date().toISOString(), names });
   }
 
+  /** It is this process's from now on. false: it was before. */
+  claims(attempt: string): boolean {
+    if (this.#claimed.has(attempt)) return false;
+    this.#claimed.add(attempt);
+    this.#write();
+    return true;
+  }
+
+  /** It runs. */
   begins(attempt: string): void {
+    if (this.#running.has(attempt)) return;
+    this.#claimed.add(attempt);
     this.#running.add(attempt);
     this.#write();
   }
 
-  ends(attempt: string): void {
+  /** It waits. */
+  rests(attempt: string): void {
+    if (this.#running.delete(attempt)) this.#write();
+  }
+
+  /** It is this process's no more. */
+  leaves(attempt: string): void {
     this.#running.delete(attempt);
-    this.#write();
+    if (this.#claimed.delete(attempt)) this.#write();
   }
 
   /** `ended`: the process ends by it. What is thrown for a full disk is no reason to end anything. */
@@ -139,7 +170,8 @@ export class DeathRecord implements Disposable {
   /** Synchronous, for nothing may begin before it is written down; ten microseconds to the page cache, which outlives the process. */
   #write(): void {
     const file = join(this.#folder, "running.json");
-    const text = JSON.stringify({ life: this.#life, pid: process.pid, began: this.#began, running: [...this.#running] });
+    const waiting = [...this.#claimed].filter((attempt) => !this.#running.has(attempt));
+    const text = JSON.stringify({ life: this.#life, pid: process.pid, began: this.#began, running: [...this.#running], waiting });
     try {
       writeFileSync(`${file}.new`, `${text}\n`, privateFile);
       renameSync(`${file}.new`, file);
@@ -148,15 +180,17 @@ export class DeathRecord implements Disposable {
 }
 
 /** null: the last process ended in order, or none was there, or nothing ran. */
-async function deathIn(folder: string): Promise<(Death & { life: string }) | null> {
+async function deathIn(folder: string, countCalls?: CountCalls): Promise<(Death & { life: string }) | null> {
   const fatal = await takeFatalMark(folder);
   const text = await readFile(join(folder, "running.json"), "utf8").catch(() => null);
   const last = text === null ? undefined : Running.safeParse(tryJson(text)).data;
-  if (last === undefined || last.running.length === 0) return null;
+  if (last === undefined || last.running.length + last.waiting.length === 0) return null;
   const crashes = await linesOf(join(folder, "crashes.jsonl"), (value) => Crash.parse(value));
   const end = crashes.findLast(({ life, ended }) => ended && life === last.life);
-  const { running } = last;
-  const found = { life: last.life, running };
+  const { life, running, waiting } = last;
+  // What cannot be counted is known of no further.
+  const counted = (await countCalls?.(running).catch(() => undefined)) ?? new Map<string, number>();
+  const found = { life, running, waiting, calls: Object.fromEntries(counted) };
   if (end !== undefined) return { ...found, by: "crash", culprit: end.name && nameOf(end.name), why: end.message.slice(0, mostWhy) };
   if (fatal !== null) return { ...found, by: "crash", culprit: null, why: fatal };
   return { ...found, by: "kill", culprit: null, why: "it was killed, or the machine went down" };

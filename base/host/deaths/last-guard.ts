@@ -12,7 +12,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { writeSync } from "node:fs";
 import { messageOf } from "../../errors.ts";
 import { Limiter } from "../limiter.ts";
-import { DeathRecord } from "./death-record.ts";
+import { type CountCalls, DeathRecord } from "./death-record.ts";
 import { type Death, nameOf } from "./judge-deaths.ts";
 
 type Work = { guard: LastGuard; attempt: string; fail: (error: unknown) => void };
@@ -29,20 +29,23 @@ export class LastGuard implements AsyncDisposable {
   /** Name -> why it is set aside. */
   aside: ReadonlyMap<string, string>;
   #suspects: ReadonlySet<string>;
+  /** Attempts that ended with an earlier process, which says nothing of them: they waited, or had got further than before. */
+  readonly blameless: readonly string[];
   /** Attempts that were ended by an exception. */
   readonly #failed = new Set<string>();
 
   private constructor(record: DeathRecord, note: (text: string) => void) {
     this.#record = record;
     this.#note = note;
-    const { aside, suspects } = record.judge();
+    const { aside, suspects, blameless } = record.judge();
     this.aside = aside;
     this.#suspects = suspects;
+    this.blameless = blameless;
   }
 
-  /** The caller holds the lock of `folder`. */
-  static async open(folder: string, note: (text: string) => void): Promise<LastGuard> {
-    const record = await DeathRecord.open(folder);
+  /** The caller holds the lock of `folder`. `countCalls`: of attempts that ran when a process died. */
+  static async open(folder: string, note: (text: string) => void, countCalls?: CountCalls): Promise<LastGuard> {
+    const record = await DeathRecord.open(folder, countCalls);
     const guard = new LastGuard(record, note);
     if (record.found !== null) note(guard.#deathText(record.found));
     if (guards.size === 0) process.on("uncaughtException", onUncaught).on("exit", onExit);
@@ -69,14 +72,27 @@ export class LastGuard implements AsyncDisposable {
     return this.#record.crashFile;
   }
 
-  /** `attempt`: `name#number`. `fail` gets an exception that comes from the body and that the body does not see. */
+  /** The attempt (`name#number`) is this process's until the scope ends; it has not begun. */
+  claim(attempt: string): Disposable {
+    this.#record.claims(attempt);
+    return { [Symbol.dispose]: () => this.#record.leaves(attempt) };
+  }
+
+  /** `fail` gets an exception that comes from the body and that the body does not see. Outside of a `step` the attempt waits. */
   async run<T>(attempt: string, fail: (error: unknown) => void, body: () => Promise<T>): Promise<T> {
-    this.#record.begins(attempt);
+    const isOwn = this.#record.claims(attempt);
     try {
       return await running.run({ guard: this, attempt, fail }, body);
     } finally {
-      this.#record.ends(attempt);
+      this.#record.rests(attempt);
+      if (isOwn) this.#record.leaves(attempt);
     }
+  }
+
+  /** A death until the scope ends may be its doing. */
+  step(attempt: string): Disposable {
+    this.#record.begins(attempt);
+    return { [Symbol.dispose]: () => this.#record.rests(attempt) };
   }
 
   /** What ended the process is known to the next one. `name`: what it comes from. */
@@ -93,10 +109,10 @@ export class LastGuard implements AsyncDisposable {
     fail(error);
   }
 
-  #deathText({ by, why, running: ran }: Death): string {
-    const suspects = ran.filter((attempt) => this.isSuspect(nameOf(attempt))).length;
+  #deathText({ by, why, running: ran, waiting }: Death): string {
+    const suspects = [...ran, ...waiting].filter((attempt) => this.isSuspect(nameOf(attempt))).length;
     const what = suspects > 0 ? `; its ${suspects} suspects run one at a time now` : "";
-    return `the process before ended ${by === "kill" ? "from outside" : "by a crash"} while ${ran.length} rollouts ran: ${why}${what}`;
+    return `the process before ended ${by === "kill" ? "from outside" : "by a crash"} while ${ran.length} rollouts ran${waiting.length > 0 ? ` and ${waiting.length} waited` : ""}: ${why}${what}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -85,7 +85,16 @@ export async function makeReplays(
   copyPictures(trajectory, store.media, new DiskStore(RunFolder.sessions(path)).media);
   const atOnce = sampled?.atOnce ?? 1;
   const slots = makeSlots({ init: atOnce, run: atOnce, post: atOnce });
-  const place = { run_id, path, folder, engines: opened.engines, backend: kept.backend, slots, graders: kept.graders };
+  const place = {
+    run_id,
+    path,
+    records: RunFolder.records(path),
+    folder,
+    engines: opened.engines,
+    backend: kept.backend,
+    slots,
+    graders: kept.graders,
+  };
   const told = {
     watching: unwatched,
     onProgress: (event: { type: string; text?: string }) => void (event.text && note(event.text)),

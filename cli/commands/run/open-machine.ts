@@ -3,8 +3,9 @@
 import { LastGuard } from "../../../base/host/deaths/last-guard.ts";
 import { currentOwner } from "../../../base/host/owner.ts";
 import type { EngineSpec, HarnessProxy } from "../../../proxy/index.ts";
+import { DiskStore } from "../../../proxy/store/index.ts";
 import { publicGrantOf } from "../../../rollouts/accepted/index.ts";
-import { RunFolder, type RunSetup } from "../../../rollouts/index.ts";
+import { countFinishedCalls, RunFolder, type RunSetup } from "../../../rollouts/index.ts";
 import { DiskBudget, WarmPool } from "../../../sandboxes/index.ts";
 import type { ForwardBounds } from "../../../sandboxes/network/index.ts";
 import type { Config } from "../../config.ts";
@@ -14,6 +15,8 @@ import type { Watching } from "../watch/open-watching.ts";
 type MachinePlace<Folder> = Pick<RunSetup, "run_id" | "backend" | "slots" | "graders" | "onProgress" | "onLeftOut"> & {
   /** Holds session logs, and the deaths of processes at work here. The caller holds its lock. */
   path: string;
+  /** The file of records of its attempts. */
+  records: string;
   /** Takes the records. */
   folder: Folder;
   engines: EngineSpec[];
@@ -30,9 +33,11 @@ export type Machine<Folder> = AsyncDisposable & {
 
 /** Open until the scope ends. `signal` ends the opening. Throws what is wrong with the engines. */
 export async function openMachine<Folder>(config: Config, place: MachinePlace<Folder>, signal: AbortSignal): Promise<Machine<Folder>> {
-  const { path, engines, control, watching, ...own } = place;
+  const { path, records, engines, control, watching, ...own } = place;
   await using scope = new AsyncDisposableStack();
-  const guard = scope.use(await LastGuard.open(path, (text) => own.onProgress({ type: "note", text })));
+  const store = new DiskStore(RunFolder.sessions(path));
+  const countCalls = (attempts: readonly string[]) => countFinishedCalls(records, store, attempts);
+  const guard = scope.use(await LastGuard.open(path, (text) => own.onProgress({ type: "note", text }), countCalls));
   const proxy = scope.use(
     await startProxy(config, {
       engines,

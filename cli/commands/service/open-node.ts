@@ -51,12 +51,12 @@ export async function openNode(config: Config, place: NodePlace, { drain: signal
   const left = await readLeftAttempts(file);
   const attempts = scope.use(await Appender.open(file));
   const engines = opened.engines.map((engine) => (isNamed(engine, opened.engines) ? { ...engine, policy: null } : engine));
-  const records = {
+  const places = {
     blobs: join(folder, "blobs"),
     record: (record: RolloutRecord) => attempts.append(`${JSON.stringify(record)}\n`),
   };
   const { run_id, slots, graders, onProgress, watching } = place;
-  const made = { run_id, path: folder, folder: records, engines, backend, slots, graders, onProgress, watching };
+  const made = { run_id, path: folder, records: file, folder: places, engines, backend, slots, graders, onProgress, watching };
   const { proxy, setup } = scope.use(await openMachine(config, made, signal));
   const own = await harnessOf(config);
   scope.use(await reapAtWork(setup, signal, true));

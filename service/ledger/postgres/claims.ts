@@ -2,7 +2,7 @@
 
 import type { HeardNode, NodeReport } from "../control-state.ts";
 import { type EnginePlaces, type EngineUse, grantPlaces } from "../engine-places.ts";
-import { toClaim, toHeardNode, toNodePlaces, toNodeState } from "../from-rows.ts";
+import { earlierOf, toClaim, toHeardNode, toNodePlaces, toNodeState } from "../from-rows.ts";
 import { groupToolsOf } from "../group-tools.ts";
 import type { Lease } from "../ledger.ts";
 import {
@@ -11,14 +11,13 @@ import {
   type Claim,
   type ClaimedSets,
   leaseSeconds,
-  mostLost,
   type NodeSpec,
   type NodeState,
   type Orders,
 } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { nodeLost, nodesDied, setAside } from "../result-row.ts";
+import { nodeLost, nodesDied, setAside, withBlameless } from "../result-row.ts";
 import type { Look } from "./connection/looks.ts";
 import type { Transaction } from "./connection/postgres-database.ts";
 import { endRollouts, rolloutsToEnd, writeEnds } from "./ends/end-rollouts.ts";
@@ -49,7 +48,7 @@ const noteReached = `UPDATE watch SET came_back = CASE WHEN ${now} - looked > ${
      WHERE ctid = (SELECT ctid FROM watch WHERE looked < ${now} - ${noteEveryMs} FOR UPDATE SKIP LOCKED)`;
 
 /** `lost`: how many attempts an earlier life of the node had. */
-export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<{ lease: Lease; lost: number }> {
+export async function join(db: Transaction, { name, slots, blameless = [] }: NodeSpec): Promise<{ lease: Lease; lost: number }> {
   const row = await db.get(
     `INSERT INTO nodes (name, epoch, slots, until) VALUES ($1, nextval('epochs'), $2, ${now} + ${leaseMs})
      ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = false,
@@ -59,6 +58,7 @@ export async function join(db: Transaction, { name, slots }: NodeSpec): Promise<
     slots,
   );
   const lost = await loseAll(db, name);
+  await clear(db, name, blameless);
   return { lease: { node: name, epoch: Number(row?.epoch), seconds: leaseSeconds }, lost };
 }
 
@@ -155,13 +155,43 @@ export async function endAside(db: Transaction, rollout: string, why: string): P
 
 /** What the node had goes back into the line, at its old place; what too many nodes died of ends here. The caller has locked the node. */
 async function loseAll(db: Transaction, node: string): Promise<number> {
-  const held = await db.all("SELECT id, lost FROM rollouts WHERE node = $1 AND state = 'running' ORDER BY place FOR UPDATE", node);
+  const held = await db.all("SELECT id FROM rollouts WHERE node = $1 AND state = 'running' ORDER BY place FOR UPDATE", node);
   const ids = held.map(({ id }) => String(id));
   await joinTheLineOf(db, "id = ANY ($1)", ids);
-  await db.run(`UPDATE rollouts SET ${again}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1)`, ids, nodeLost);
-  const ends = held.filter(({ lost }) => Number(lost) + 1 >= mostLost).map(({ id }) => String(id));
-  await endRollouts(db, { ids: ends, attempt: null, state: "failed", result: nodesDied(mostLost) });
+  const lost = await db.all(
+    `UPDATE rollouts SET ${again}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1) RETURNING id, lost, earlier`,
+    ids,
+    nodeLost,
+  );
+  for (const rollout of lost) {
+    const result = nodesDied(Number(rollout.lost), earlierOf(rollout));
+    if (result !== null) await endRollouts(db, { ids: [String(rollout.id)], attempt: null, state: "failed", result });
+  }
   return held.length;
+}
+
+/** The node's word on attempts that it lost. */
+async function clear(db: Transaction, node: string, blameless: readonly AttemptName[]): Promise<void> {
+  const ids = [...new Set(blameless.map(({ rollout_id }) => rollout_id))];
+  if (ids.length === 0) return;
+  const open = await db.all("SELECT id, earlier FROM rollouts WHERE id = ANY ($1) AND state <> 'done' ORDER BY place FOR UPDATE", ids);
+  for (const rollout of open) {
+    let earlier = earlierOf(rollout);
+    let cleared = 0;
+    for (const name of blameless.filter(({ rollout_id }) => rollout_id === rollout.id)) {
+      const next = withBlameless(earlier, node, name);
+      if (next === null) continue;
+      earlier = next;
+      cleared++;
+    }
+    if (cleared > 0)
+      await db.run(
+        "UPDATE rollouts SET lost = lost - $2, earlier = $3 WHERE id = $1",
+        String(rollout.id),
+        cleared,
+        JSON.stringify(earlier),
+      );
+  }
 }
 
 export async function expire(db: Transaction): Promise<string[]> {

@@ -9,14 +9,13 @@ import {
   elsewhereSeconds,
   type Lease,
   leaseSeconds,
-  mostLost,
   type NodeSpec,
   type NodeState,
   type Orders,
 } from "../ledger.ts";
-import type { AttemptResult } from "../records.ts";
+import type { AttemptResult, EarlierAttempt } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { nodeLost, nodesDied, setAside } from "../result-row.ts";
+import { nodeLost, nodesDied, setAside, withBlameless } from "../result-row.ts";
 import { admit, noteBegun } from "./admit.ts";
 import { conclude } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
@@ -24,8 +23,9 @@ import { isToEnd } from "./endings.ts";
 import { nextNumber } from "./places.ts";
 import { noteFenced } from "./superseded.ts";
 
-export function join(db: Database, { name, slots }: NodeSpec, now: number): Lease {
+export function join(db: Database, { name, slots, blameless = [] }: NodeSpec, now: number): Lease {
   loseAll(db, name, now);
+  for (const one of blameless) clear(db, name, one);
   const row = db.get(
     `INSERT INTO nodes (name, epoch, slots, until) VALUES (?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = 0, report = NULL,
@@ -131,15 +131,15 @@ export function release(db: Database, name: AttemptName, broken: string | null, 
     db.run(
       "UPDATE rollouts SET state = 'queued', failures = failures + 1, shuns = coalesce(shuns, '|') || node || '|', node = NULL, since = ?, earlier = ? WHERE id = ?",
       now,
-      withBroken(current, broken),
+      JSON.stringify(withBroken(current, broken)),
       name.rollout_id,
     );
   return "queued";
 }
 
 /** The attempts before the next one, with the one that ran. */
-function withBroken(rollout: TableRow, code: string): string {
-  return JSON.stringify([...earlierOf(rollout), { attempt: Number(rollout.attempt), node: String(rollout.node), code }]);
+function withBroken(rollout: TableRow, code: string): EarlierAttempt[] {
+  return [...earlierOf(rollout), { attempt: Number(rollout.attempt), node: String(rollout.node), code }];
 }
 
 export function finish(db: Database, name: AttemptName, result: AttemptResult, now: number): "accepted" | "fenced" {
@@ -167,11 +167,19 @@ export function loseAll(db: Database, node: string, now: number): void {
       "UPDATE rollouts SET state = 'queued', node = NULL, since = ?, lost = ?, earlier = ? WHERE id = ?",
       now,
       lost,
-      earlier,
+      JSON.stringify(earlier),
       String(rollout.id),
     );
-    if (lost >= mostLost) conclude(db, rollout, "failed", nodesDied(lost), now);
+    const end = nodesDied(lost, earlier);
+    if (end !== null) conclude(db, rollout, "failed", end, now);
   }
+}
+
+/** The node's word on an attempt that it lost. */
+function clear(db: Database, node: string, name: AttemptName): void {
+  const open = db.get("SELECT * FROM rollouts WHERE id = ? AND state <> 'done'", name.rollout_id);
+  const earlier = open && withBlameless(earlierOf(open), node, name);
+  if (earlier) db.run("UPDATE rollouts SET lost = lost - 1, earlier = ? WHERE id = ?", JSON.stringify(earlier), name.rollout_id);
 }
 
 export function expire(db: Database, now: number): string[] {

@@ -7,6 +7,7 @@ import { PassThrough } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LastGuard } from "../../../base/host/deaths/last-guard.ts";
 import { untilAborted } from "../../../base/host/until-aborted.ts";
+import { tryJson } from "../../../base/schema/read-json.ts";
 
 const [folder = "", what = ""] = process.argv.slice(2);
 
@@ -58,7 +59,13 @@ function assertNever(at: number): never {
 }
 
 const notes: string[] = [];
-await using guard = await LastGuard.open(folder, (text) => notes.push(text));
+/** Finished calls, as records would tell them. */
+const calls = new Map(Object.entries(tryJson(process.env.CALLS ?? "{}") as Record<string, number>));
+await using guard = await LastGuard.open(
+  folder,
+  (text) => notes.push(text),
+  async (attempts) => new Map([...calls].filter(([attempt]) => attempts.includes(attempt))),
+);
 
 async function work(name: string, does: () => Promise<void>): Promise<[string, string]> {
   const failed = new AbortController();
@@ -66,7 +73,10 @@ async function work(name: string, does: () => Promise<void>): Promise<[string, s
     await guard.run(
       `${name}#1`,
       (error) => failed.abort(error),
-      () => untilAborted(does(), failed.signal),
+      async () => {
+        using _step = name.startsWith("waits") ? null : guard.step(`${name}#1`);
+        await untilAborted(does(), failed.signal);
+      },
     );
     return [name, "done"];
   } catch (error) {
@@ -76,9 +86,15 @@ async function work(name: string, does: () => Promise<void>): Promise<[string, s
 
 const alone = what.endsWith("-alone");
 const deed = deeds[what.replace("-alone", "")] ?? deeds.nothing;
-const siblings = alone ? [] : ["a", "b"].map((name) => work(name, () => sleep(300)));
-const ends = Object.fromEntries(await Promise.all([work("culprit", deed as () => Promise<void>), ...siblings]));
+const siblings = alone ? [] : ["a", "b", ...(what === "kill" ? ["waits"] : [])].map((name) => work(name, () => sleep(300)));
+const ends = Object.fromEntries(await Promise.all([...siblings, work("culprit", deed as () => Promise<void>)]));
 clearInterval(beat);
 console.log(
-  JSON.stringify({ ends, notes, aside: [...guard.aside], suspects: ["culprit", "a", "b"].filter((name) => guard.isSuspect(name)) }),
+  JSON.stringify({
+    ends,
+    notes,
+    aside: [...guard.aside],
+    blameless: guard.blameless,
+    suspects: ["culprit", "a", "b"].filter((name) => guard.isSuspect(name)),
+  }),
 );

@@ -29,7 +29,9 @@ async function run(t: TestContext, own: Partial<RunSetup>, retries = 0): Promise
 
 function guardOf({ suspects = [], aside = {} }: { suspects?: number[]; aside?: Record<string, string> }, around: Guard["run"]): Guard {
   const isSuspect = (id: string): boolean => suspects.includes(Number(id.slice(-1)));
-  return { aside: new Map(Object.entries(aside)), alone: new Limiter(1), crashFile: "", isSuspect, run: around };
+  const claim = () => ({ [Symbol.dispose]: () => undefined });
+  const own = { blameless: [], claim, step: claim };
+  return { ...own, aside: new Map(Object.entries(aside)), alone: new Limiter(1), crashFile: "", isSuspect, run: around };
 }
 
 test("suspects of an earlier death run one at a time beside the others, which go on in their slots", async (t) => {

@@ -116,6 +116,9 @@ test("suspects of an earlier death run one at a time, and hold no slot while the
     aside: new Map(),
     alone: new Limiter(1),
     crashFile: "",
+    blameless: [],
+    claim: () => ({ [Symbol.dispose]: () => undefined }),
+    step: () => ({ [Symbol.dispose]: () => undefined }),
     isSuspect,
     async run(attempt, _fail, body) {
       if (!isSuspect(attempt.slice(0, attempt.lastIndexOf("#")))) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { type DeathEntry, judgeDeaths, mostKills } from "../../../../base/host/deaths/judge-deaths.ts";
+import { type DeathEntry, judgeDeaths, mostKills, mostLives } from "../../../../base/host/deaths/judge-deaths.ts";
 
 const death = (by: "crash" | "kill", running: string[], culprit: string | null = null): DeathEntry => ({
   type: "death",
@@ -9,7 +9,19 @@ const death = (by: "crash" | "kill", running: string[], culprit: string | null =
   culprit,
   why: "why",
   running: running.map((name) => `${name}#1`),
+  waiting: [],
+  calls: {},
 });
+
+/** A kill while these ran, each with so many finished calls. */
+function killed(calls: Record<string, number>, waiting: string[] = []): DeathEntry {
+  const running = Object.keys(calls);
+  return {
+    ...death("kill", running),
+    ...{ type: "death" as const, waiting: waiting.map((name) => `${name}#1`) },
+    calls: Object.fromEntries(running.map((name) => [`${name}#1`, calls[name] ?? 0])),
+  } as DeathEntry;
+}
 
 function judged(...entries: DeathEntry[]): { aside: string[]; suspects: string[] } {
   const { aside, suspects } = judgeDeaths(entries);
@@ -59,6 +71,34 @@ test("kills from outside make no suspects, and set nothing aside before so many 
   const kills = Array.from({ length: mostKills }, () => death("kill", ["a", "b"]));
   assert.deepEqual(judged(...kills.slice(1)), { aside: [], suspects: [] });
   assert.deepEqual(judged(...kills.slice(1), death("kill", ["a"])), { aside: ["a"], suspects: [] });
+});
+
+test("a kill after which a rollout is further than ever before does not count towards the ten, and one in vain does", () => {
+  const further = Array.from({ length: mostKills * 2 }, (_, at) => killed({ a: at + 1, b: 3 }));
+  assert.deepEqual(judged(...further.slice(0, mostKills)).aside, [], "of b the first kill does not count");
+  assert.deepEqual(judged(...further.slice(0, mostKills + 1)).aside, ["b"]);
+  assert.deepEqual(judged(...further).aside, ["b"]);
+  const begunAnew = Array.from({ length: mostKills }, (_, at) => killed({ a: at }));
+  assert.deepEqual(judged(killed({ a: 99 }), ...begunAnew).aside, ["a"], "what it had done before is no progress");
+});
+
+test("an agent that ends its process after each call gets further for ever, and is set aside all the same", () => {
+  const lives = Array.from({ length: mostLives }, (_, at) => killed({ a: at + 1 }));
+  assert.deepEqual(judged(...lives.slice(1)).aside, []);
+  assert.deepEqual(judged(...lives).aside, ["a"]);
+  assert.equal(judgeDeaths(lives).aside.get("a"), `the process was killed ${mostLives} times while it ran`);
+});
+
+test("kills meet what waits without a word against it, and a crash may be its doing", () => {
+  const kills = Array.from({ length: mostLives }, () => killed({}, ["a", "b"]));
+  assert.deepEqual(judged(...kills), { aside: [], suspects: [] });
+  assert.deepEqual(judged({ ...death("crash", ["a"]), ...{ waiting: ["b#1"] } } as DeathEntry).suspects, ["a", "b"]);
+});
+
+test("blameless are those of the latest deaths that had not begun or got further", () => {
+  const { blameless } = judgeDeaths([killed({ a: 1, b: 0 }, ["c"]), killed({ a: 1, b: 1 }, ["d"])]);
+  assert.deepEqual(blameless, ["c#1", "a#1", "d#1", "b#1"]);
+  assert.deepEqual(judgeDeaths(Array.from({ length: 9 }, () => killed({}, ["c"]))).blameless, ["c#1", "c#1", "c#1"]);
 });
 
 test("what is forgiven is as if it had never run at a death", () => {

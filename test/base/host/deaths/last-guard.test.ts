@@ -21,14 +21,15 @@ const Said = z.object({
   ends: z.record(z.string(), z.string()),
   notes: z.array(z.string()),
   aside: z.array(z.tuple([z.string(), z.string()])),
+  blameless: z.array(z.string()),
   suspects: z.array(z.string()),
 });
 
 /** One life of a process at work in the folder. `said`: null where it died. */
-async function life(place: string, what: string) {
+async function life(place: string, what: string, calls: Record<string, number> = {}) {
   const child = spawn(process.execPath, ["--max-old-space-size=60", script, place, what], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, SECRET_KEY: "hunter2", NODE_OPTIONS: "" },
+    env: { ...process.env, SECRET_KEY: "hunter2", NODE_OPTIONS: "", CALLS: JSON.stringify(calls) },
   });
   const [out, err, [code, signal]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
   return { code, signal, err, said: out === "" ? null : Said.parse(readJson(out)) };
@@ -114,5 +115,15 @@ test("a process that is killed from outside blames nothing that ran, ten times o
   for (let kills = 0; kills < 3; kills++) assert.equal((await life(place, "kill")).signal, "SIGKILL");
   const { said } = await life(place, "nothing");
   assert.deepEqual([said?.suspects, said?.aside], [[], []]);
-  assert.match(said?.notes[0] ?? "", /^the process before ended from outside while 3 rollouts ran/);
+  assert.match(said?.notes[0] ?? "", /^the process before ended from outside while 3 rollouts ran and 1 waited/);
+});
+
+test("ten kills set aside what ran in vain, and neither what waited nor what finished calls in each life", {
+  timeout: 240_000,
+}, async () => {
+  const place = folder();
+  for (let kills = 0; kills < 10; kills++) assert.equal((await life(place, "kill", { "a#1": kills, "b#1": 3 })).signal, "SIGKILL");
+  const { said } = await life(place, "nothing", { "a#1": 10, "b#1": 3 });
+  assert.deepEqual(said?.aside, [["culprit", "the process was killed 10 times while it ran"]]);
+  assert.deepEqual(said?.blameless.slice(-2), ["waits#1", "a#1"]);
 });
