@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { FlatRow } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
+import { mediaWithin } from "./rows/media.ts";
 import { firstPromptOf } from "./shapes/common-prompt.ts";
 import { nemoTurns } from "./shapes/nemo-turns.ts";
 import { groupSize, positionalGroups, type SamplePlace } from "./shapes/positional.ts";
@@ -13,9 +14,11 @@ export const nemoRl = defineExporter({
   objective: "rl",
   extension: "jsonl",
   wholeGroups: true,
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "D",
-    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do.",
+    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do. A message has the pictures of its tokens (`media`), of which the loader makes packed tensors.",
     loader: "alidade.loaders.nemo_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (advantages, masks)" },
   },
@@ -33,15 +36,19 @@ export const nemoRl = defineExporter({
   },
 });
 
-/** Untrained turns of the policy are written as input: an assistant message would be trained. */
-const toUser = (token_ids: number[]) => ({ role: "user", content: "", token_ids });
-
 function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: SamplePlace): Record<string, unknown> {
   const prompt = firstPromptOf(row);
-  const message_log = nemoTurns(row).flatMap(({ new_ids, token_ids, logprobs }, at) => [
-    ...(at === 0 ? [prompt, new_ids.slice(prompt.length)] : [new_ids]).filter((ids) => ids.length > 0).map(toUser),
-    { role: "assistant", content: "", token_ids, generation_logprobs: logprobs },
-  ]);
+  let end = 0;
+  // Untrained turns of the policy are written as input: an assistant message would be trained.
+  const toUser = (token_ids: number[]) => {
+    end += token_ids.length;
+    return { role: "user", content: "", token_ids, ...mediaWithin(row, end - token_ids.length, end) };
+  };
+  const message_log = nemoTurns(row).flatMap(({ new_ids, token_ids, logprobs }, at) => {
+    const input = (at === 0 ? [prompt, new_ids.slice(prompt.length)] : [new_ids]).filter((ids) => ids.length > 0).map(toUser);
+    end += token_ids.length;
+    return [...input, { role: "assistant", content: "", token_ids, generation_logprobs: logprobs }];
+  });
   return {
     message_log,
     length: prompt.length,

@@ -6,6 +6,7 @@ import { z } from "zod";
 import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 import { fullLength } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
+import { mediaOf } from "./rows/media.ts";
 import { callsOfRow, inputOf } from "./rows/row-calls.ts";
 import { runsOf } from "./rows/trained-runs.ts";
 import { groupSize, positionalGroups } from "./shapes/positional.ts";
@@ -16,9 +17,11 @@ export const openrlhf = defineExporter({
   objective: "rl",
   extension: "jsonl",
   wholeGroups: true,
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "B",
-    rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `n_samples_per_prompt`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row without action ranges.",
+    rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `n_samples_per_prompt`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row without action ranges. Of pictures (`media`) the loader makes `images` and `mm_train_inputs`; OpenRLHF takes them only without `--ds.packing_samples`.",
     loader: "alidade.loaders.openrlhf",
     proof: { how: "trainer", by: "openrlhf 0.11.2" },
   },
@@ -41,6 +44,7 @@ export const openrlhf = defineExporter({
           observation_tokens: row.token_ids,
           action_ranges: runsOf(mask).map(({ start, end }) => [start, end]),
           rollout_log_probs: logprobs,
+          ...mediaOf(row),
           truncated: row.cut || calls.at(-1)?.finish_reason === "length",
           extra_logs: {},
         };

@@ -6,6 +6,7 @@
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import { responseOnly } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
+import { mediaOf } from "./rows/media.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { callsOfRow } from "./rows/row-calls.ts";
 import { type ScoredRow, scoredRows } from "./shapes/scored-rows.ts";
@@ -15,9 +16,11 @@ export const skyrl = defineExporter({
   title: "SkyRL GeneratorOutput rows: prompt_token_ids, response_ids, rewards, loss_masks, rollout_logprobs",
   objective: "rl",
   extension: "jsonl",
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "A",
-    rows: "As many rows as a rollout has branches, one after the other; the last has `is_last_step` and the reward, so that SkyRL counts the rollout once. The loader refuses several rows unless `step_wise`. A rollout that trains nothing is a row of mask 0.",
+    rows: "As many rows as a rollout has branches, one after the other; the last has `is_last_step` and the reward, so that SkyRL counts the rollout once. The loader refuses several rows unless `step_wise`. A rollout that trains nothing is a row of mask 0. Pictures (`media`, counted from the first token of the prompt) become `pixel_values` and `image_grid_thw` in the loader; SkyRL merges no step-wise rows that have them, so leave `generator.merge_stepwise_output` off.",
     loader: "alidade.loaders.skyrl",
     proof: { how: "trainer", by: "skyrl 0.4.0" },
   },
@@ -44,6 +47,7 @@ function toSkyRl(row: ScoredRow, trajectory_id: Record<string, unknown>, traject
     rewards: response_ids.map((_, at) => (last && at === response_ids.length - 1 ? row.reward : 0)),
     loss_masks: mask,
     rollout_logprobs: logprobs,
+    ...mediaOf(row),
     stop_reasons: callsOfRow(row, trajectory).at(-1)?.finish_reason === "length" ? "length" : "stop",
     trajectory_ids: trajectory_id,
     is_last_step: last,

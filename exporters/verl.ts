@@ -8,6 +8,7 @@ import type { Trajectory } from "../base/schema/trajectory.ts";
 import { responseOnly } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
 import { aggregation } from "./rows/aggregation.ts";
+import { mediaOf } from "./rows/media.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { policyStepsOf } from "./rows/policy-steps.ts";
 import { rolloutComponents } from "./rows/rollout-components.ts";
@@ -19,9 +20,11 @@ export const verl = defineExporter({
   title: "verl rows: prompts, responses, response_mask, rollout_log_probs, reward_score, key",
   objective: "rl",
   extension: "jsonl",
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "A",
-    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0.",
+    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0. Pictures (`media`, counted from the first token of `prompts`) are `multi_modal_inputs` and positions by verl's own processor, which the loader asks for.",
     loader: "alidade.loaders.verl",
     proof: { how: "trainer", by: "verl 0.9.1" },
   },
@@ -51,6 +54,7 @@ function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Tra
     responses: response_ids,
     response_mask: mask,
     rollout_log_probs: logprobs,
+    ...mediaOf(row),
     reward_score: row.reward,
     reward_extra_info: rolloutComponents(trajectory),
     num_turns: turnCount(callsOfRow(row, trajectory), trajectory),

@@ -9,6 +9,7 @@ import type { ExportOptions, ExportReport } from "../exporter.ts";
 import { toChatMessages } from "../shapes/chat-messages.ts";
 import { scoredRows } from "../shapes/scored-rows.ts";
 import type { TrajectorySource } from "../source/source.ts";
+import { mediaOf, namingPictures } from "./media.ts";
 import { numberIds } from "./numbering.ts";
 import { policyStepsOf } from "./policy-steps.ts";
 import { callsOfRow, inputOf } from "./row-calls.ts";
@@ -48,12 +49,13 @@ function toSample(
   const first = calls[0] ?? trajectory.calls[0];
   return {
     ...numbers,
-    prompt: first === undefined ? [] : inputOf(first, trajectory).flatMap(toChatMessages),
+    prompt: first === undefined ? [] : inputOf(first, trajectory).map(namingPictures).flatMap(toChatMessages),
     tokens: [...prompt_ids, ...response_ids],
     response: "",
     response_length: response_ids.length,
     loss_mask: mask,
     rollout_log_probs: logprobs,
+    ...mediaOf(row),
     reward: row.reward,
     // miles counts how old a sample is by those of them that are numbers; slime only shows them.
     weight_versions: policyStepsOf(row, trajectory).numbers,

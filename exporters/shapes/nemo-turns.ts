@@ -19,7 +19,7 @@ export type NemoTurn = {
 export function nemoTurns(row: FlatRow): NemoTurn[] {
   if (row.dummy) {
     const prompt_ids = row.token_ids;
-    return [{ call_id: "", prompt_ids, new_ids: prompt_ids, token_ids: prompt_ids.slice(-1), logprobs: [0] }];
+    return [{ call_id: "", prompt_ids, new_ids: prompt_ids, token_ids: lastOfText(row), logprobs: [0] }];
   }
   let end = 0;
   return trainedRuns(row).map(({ call_id, prompt_ids, token_ids, logprobs }) => {
@@ -27,4 +27,10 @@ export function nemoTurns(row: FlatRow): NemoTurn[] {
     end = prompt_ids.length + token_ids.length;
     return { call_id, prompt_ids, new_ids, token_ids, logprobs };
   });
+}
+
+/** A pad of a picture would be one more than the picture has. */
+function lastOfText({ token_ids, media = [] }: FlatRow): number[] {
+  const last = token_ids.findLastIndex((_, at) => !media.some(({ start, length }) => at >= start && at < start + length));
+  return last < 0 ? token_ids.slice(-1) : token_ids.slice(last, last + 1);
 }

@@ -7,6 +7,7 @@ import type { GroupReason, RolloutReason } from "../../base/schema/reasons/left-
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { FlatRow } from "../../reconstruct/index.ts";
 import { type ExportOptions, type ExportReport, emptyReport, type FormatOptions } from "../exporter.ts";
+import { mediaWithin } from "../rows/media.ts";
 import { trainedCalls } from "../rows/row-calls.ts";
 import { rowsOf } from "../rows/rows.ts";
 import type { TrajectoryGroup, TrajectorySource } from "../source/source.ts";
@@ -162,8 +163,10 @@ function toSpare({ row, trajectory }: Candidate): Candidate {
 
 function maskedRow(row: FlatRow): FlatRow {
   const length = Math.min(row.token_ids.length, row.prompt_length + 1);
+  const { media: _, ...rest } = row;
   return {
-    ...row,
+    ...rest,
+    ...mediaWithin(row, 0, length),
     token_ids: row.token_ids.slice(0, length),
     loss_mask: new Array<0>(length).fill(0),
     logprobs: new Array<null>(length).fill(null),

@@ -40,7 +40,15 @@ export function* scoredRows(
 export function placeOf(trajectory: Trajectory, options: ExportOptions<unknown>): ScoredRow | RolloutReason {
   const row = placeHolder(trajectory, options);
   const isBlank = row.token_ids.length === 0 ? "no_token_ids" : null;
-  return whyUnscored(row) ?? isBlank ?? (!options.readsImages && imagesOf(trajectory).size > 0 ? "images" : (row as ScoredRow));
+  return whyUnscored(row) ?? isBlank ?? (isBlind(row, trajectory, options) ? "images" : (row as ScoredRow));
+}
+
+/** Whether pictures are missing among its tokens: the format has none, or the engine did not tell where those of its prompt stand. */
+function isBlind({ segments }: FlatRow, trajectory: Trajectory, { readsImages }: ExportOptions<unknown>): boolean {
+  const images = imagesOf(trajectory);
+  if (images.size === 0 || !readsImages) return images.size > 0;
+  const ids = new Set(segments.map(({ call_id }) => call_id));
+  return trajectory.calls.some((call) => ids.has(call.call_id) && !call.media && call.input.some((id) => images.has(id)));
 }
 
 /** Why the rollout's reward cannot stand in a baseline that is computed from rows. */

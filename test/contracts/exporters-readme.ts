@@ -65,9 +65,17 @@ export function exportersReadme(): string {
     "",
     "Where a mask is 0, the formats of alignment A, B and C write the logprob 0.0. `flat`, `parquet` and `canonical` write what was recorded: null where the token was not sampled or has no logprob, and its own logprob where it was sampled and is not trained (0 where a grammar forced it).",
     "",
+    "## Pictures",
+    "",
+    `Rows of ${pictured} say which picture stands at which of their ids: \`media\` is \`[{sha256, start, length}]\`, the ids are those that the engine saw, and \`alidade export --out\` puts the bytes into \`media/\` beside the file. Pixels are made when the rows are loaded: the loader takes the model's own \`processor\`, and refuses a picture whose bytes or number of pads are other ones than the engine's. A row that is cut drops the pictures of what is cut.`,
+    "",
+    "The other formats of token rows leave out a call that saw a picture (reason `images`), because nothing of their trainer takes one beside ids: TRL's `rollout_func` returns none, and its data set has the same ones for all rollouts of a prompt; AReaL, tinker, OpenEnv and Harbor would want them in forms that their loaders do not make.",
+    "",
     ...exporters.flatMap(section),
   ].join("\n");
 }
+
+const pictured = exporters.flatMap((one) => ("saysPictures" in one && one.saysPictures ? [`\`${one.name}\``] : [])).join(", ");
 
 const told: Record<(typeof proofs)[number], string> = {
   trainer: "**The trainer's own code** of the version in the table reads files of ours in CI (`test/interop/consumers`)",

@@ -12,6 +12,7 @@ import { reconstruct } from "../../reconstruct/index.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
+import { pad, pictureBytes, picturedGroup, pictureSizes } from "../fakes/records/pictured-group.ts";
 import { loaderFile } from "./exporters-readme.ts";
 
 const group = (): Trajectory[] => [goldenTrajectory(), goldenSibling()];
@@ -161,6 +162,22 @@ for (const exporter of exporters) {
       assert.equal(left_out.images, 1);
     });
 
+    test(`${exporter.name}: says where pictures stand among its ids, or leaves out what saw them`, async () => {
+      const { report, rows } = await exported(exporter, picturedGroup(), { media: pictureBytes });
+      assert.equal(report.left_out.images, exporter.saysPictures ? undefined : 3);
+      const shown = rows.flatMap(picturesIn);
+      if (exporter.extension === "jsonl") assert.deepEqual(shown, exporter.saysPictures ? pictureSizes : []);
+      // A row holds no bytes: they stand beside it.
+      if (exporter.saysPictures && exporter.namesPictures) assert.ok(!JSON.stringify(rows).includes("base64"));
+    });
+
+    test(`${exporter.name}: drops the pictures of what is cut`, async () => {
+      const { report, rows } = await exported(exporter, picturedGroup(), { media: pictureBytes, maxTokens: 14 });
+      if (!exporter.saysPictures) return;
+      assert.equal(report.left_out.over_length, 1);
+      if (exporter.extension === "jsonl") assert.deepEqual(rows.flatMap(picturesIn), [pictureSizes[0], pictureSizes[2]]);
+    });
+
     test(`${exporter.name}: ends a row that is too long at an earlier call`, async () => {
       const [whole, cut] = [await exported(exporter, group()), await exported(exporter, group(), { maxTokens: 27 })];
       assert.equal(whole.report.left_out.over_length, undefined);
@@ -173,6 +190,28 @@ for (const exporter of exporters) {
       else await assert.rejects(packed, { code: "config_invalid", param: "select" });
     });
   }
+}
+
+/** Under whatever names a format has its ids; those of a row, or of a message of it, one after the other. */
+const idsOf = (holder: Record<string, unknown>): number[] =>
+  ["token_ids", "tokens", "observation_tokens", "prompts", "responses", "prompt_token_ids", "response_ids"].flatMap(
+    (name) => (holder[name] ?? []) as number[],
+  );
+
+/** The length of each picture of a row; throws where one does not stand at pads, and where a pad stands alone. */
+function picturesIn(row: Record<string, unknown>): number[] {
+  const holders = Array.isArray(row.message_log) ? (row.message_log as Record<string, unknown>[]) : [row];
+  return holders.flatMap((holder) => {
+    const ids = idsOf(holder);
+    const media = (holder.media ?? []) as { start: number; length: number }[];
+    for (const { start, length } of media) assert.deepEqual(ids.slice(start, start + length), new Array(length).fill(pad));
+    const lengths = media.map(({ length }) => length);
+    assert.equal(
+      ids.filter((id) => id === pad).length,
+      lengths.reduce((sum, length) => sum + length, 0),
+    );
+    return lengths;
+  });
 }
 
 /** Where something is named like a reward and is 0. */

@@ -19,7 +19,10 @@ export const rolloutReasons = {
     what: "No token ids of it are known.",
     cure: "use an engine that returns token ids (`alidade doctor`), or the format `chat`",
   },
-  images: { what: "Its context holds images, which no row can say.", cure: "use `canonical`" },
+  images: {
+    what: "Its context holds pictures, and the format has none, or the engine did not tell where they stand.",
+    cure: "use `flat` or a format with `media`; `alidade doctor` says what the engine tells of pictures",
+  },
   no_calls: { what: "It made no call.", cure: "`alidade show` prints what the harness said" },
   nothing_trained: { what: "None of its tokens is trained.", cure: "the reasons for its calls say why" },
   over_group_size: { what: "Its group has more rollouts than `--group-size`.", cure: "raise `--group-size`" },

@@ -8,65 +8,113 @@
         tensors = media.tensors(row, "media", processor)  # {} where the row has no picture
         fields = media.fields(row, "media", processor, "slime")
 
-`row["media"]` is `[{sha256, start, length}]`: token_ids[start : start + length] are the pads of that picture, in the order of the
-row. A picture whose bytes or whose number of pads differ from what the engine saw is refused: its row would train another context.
+`row["media"]` is `[{sha256, start, length}]`: the ids start : start + length of the row are the pads of that picture, in the order of
+the row. A picture whose bytes or whose number of pads differ from what the engine saw is refused: its row would train another
+context. The loaders of trainers do this by themselves; they take `processor`, and `pictures`, which is the folder of the files or
+what the service gives (base64 by hash).
 """
 
+import base64
 import hashlib
 import io
 import os
 
 
 class MediaError(ValueError):
-    """A picture is not the one that the engine saw."""
+    """A picture is not the one that the engine saw, or the trainer cannot have it."""
 
 
-def read_bytes(row, folder):
-    """The bytes of each picture, in the order of the row. `folder`: the files, named by SHA-256."""
+def beside(file):
+    """Where the pictures of an exported file lie."""
+    return os.path.join(os.path.dirname(os.path.abspath(file)), "media")
+
+
+def token_ids(row):
+    """All ids of a row of any format, from the first one: what `media` counts in."""
+    for names in (("token_ids",), ("tokens",), ("observation_tokens",), ("prompts", "responses"), ("prompt_token_ids", "response_ids"), ("prompt_ids", "completion_ids")):
+        if all(name in row for name in names):
+            return [one for name in names for one in row[name]]
+    raise MediaError(f"the row has none of the token ids that its pictures stand in; its fields are {', '.join(row)}")
+
+
+def read_bytes(row, pictures):
+    """The bytes of each picture, in the order of the row. `pictures`: the folder of the files, or the service's base64 by hash."""
     found = []
     for picture in row.get("media") or []:
-        with open(os.path.join(folder, picture["sha256"]), "rb") as file:
-            data = file.read()
+        data = _bytes_of(picture["sha256"], pictures)
         if hashlib.sha256(data).hexdigest() != picture["sha256"]:
-            raise MediaError(f"the picture {picture['sha256']} in {folder} holds other bytes: copy it again from the run")
+            raise MediaError(f"the picture {picture['sha256']} of {_place(pictures)} holds other bytes: copy it again from the run")
         found.append(data)
     return found
 
 
-def images(row, folder):
+def _bytes_of(sha256, pictures):
+    if pictures is None:
+        raise MediaError(f"the row shows the picture {sha256}: say where its bytes are")
+    if isinstance(pictures, dict):
+        if sha256 not in pictures:
+            raise MediaError(f"the service gave no picture {sha256}")
+        return base64.b64decode(pictures[sha256])
+    with open(os.path.join(pictures, sha256), "rb") as file:
+        return file.read()
+
+
+def _place(pictures):
+    return "the service" if isinstance(pictures, dict) else pictures
+
+
+def images(row, pictures):
     """The same as RGB images of PIL."""
     from PIL import Image
 
-    return [Image.open(io.BytesIO(data)).convert("RGB") for data in read_bytes(row, folder)]
+    return [Image.open(io.BytesIO(data)).convert("RGB") for data in read_bytes(row, pictures)]
 
 
-def tensors(row, folder, processor):
+def tensors(row, pictures, processor):
     """pixel_values, image_grid_thw and mm_token_type_ids of a model of Qwen's form; {} without pictures. Throws MediaError."""
-    shown = images(row, folder)
-    if not shown:
-        return {}
+    shown = images(row, pictures)
+    return _tensors(token_ids(row), row["media"], shown, processor) if shown else {}
+
+
+def _tensors(ids, media, shown, processor):
     import torch
 
-    maker = processor.image_processor
+    if processor is None:
+        raise MediaError("the row shows pictures: give the model's own processor (transformers.AutoProcessor)")
+    maker = getattr(processor, "image_processor", None)
+    if maker is None:
+        raise MediaError(f"{type(processor).__name__} has no image_processor: give that of a model that sees")
     made = maker(images=shown, return_tensors="pt")
     if "image_grid_thw" not in made:
         raise MediaError(f"{type(maker).__name__} makes no image_grid_thw: the pads of its pictures cannot be checked")
     grids, merge = made["image_grid_thw"], maker.merge_size
-    kinds = torch.zeros(len(row["token_ids"]), dtype=torch.long)
-    if len(grids) != len(row["media"]):
-        raise MediaError(f"the processor made {len(grids)} pictures of {len(row['media'])}")
-    for at, (grid, picture) in enumerate(zip(grids, row["media"])):
+    kinds = torch.zeros(len(ids), dtype=torch.long)
+    if len(grids) != len(media):
+        raise MediaError(f"the processor made {len(grids)} pictures of {len(media)}")
+    for at, (grid, picture) in enumerate(zip(grids, media)):
         start, length = picture["start"], picture["length"]
         pads = int(grid.prod()) // merge**2
         if pads != length:
             raise MediaError(f"picture {at} has {length} pads in the row and {pads} by the processor: give it the settings of the engine")
-        if len(set(row["token_ids"][start : start + length])) != 1:
+        if len(set(ids[start : start + length])) != 1 or start + length > len(ids):
             raise MediaError(f"tokens {start} to {start + length} of the row are not the pads of one picture")
         kinds[start : start + length] = 1
+    _refuse_others(ids, media, processor)
     return {"pixel_values": made["pixel_values"], "image_grid_thw": grids, "mm_token_type_ids": kinds}
 
 
-def _slime(shown, made):
+def _refuse_others(ids, media, processor):
+    """Trainers find pictures by the pad: one that stands elsewhere would take the next picture's pixels."""
+    pad = ids[media[0]["start"]]
+    own = getattr(processor, "image_token_id", pad)
+    if own != pad:
+        raise MediaError(f"the pads of the row are the token {pad}, and the processor's is {own}: give the processor of the model")
+    stray = sum(one == pad for one in ids) - sum(picture["length"] for picture in media)
+    if stray:
+        raise MediaError(f"{stray} pads of the row belong to no picture of it")
+
+
+def _multimodal(shown, made):
     return {"multimodal_inputs": {"images": shown}, "multimodal_train_inputs": _values(made)}
 
 
@@ -82,17 +130,24 @@ def _values(made):
 _fields = {
     "verl": lambda shown, made: {"multi_modal_data": {"images": shown}},
     "trl": lambda shown, made: {"images": shown, "num_images": len(shown)},
-    "slime": _slime,
-    "miles": _slime,
+    "slime": _multimodal,
+    "miles": _multimodal,
     "openrlhf": lambda shown, made: {"images": shown, "mm_train_inputs": _values(made)},
     "skyrl": lambda shown, made: _values(made),
     "prime-rl": _prime_rl,
+    "nemo-rl": lambda shown, made: _values(made),
 }
 
 
-def fields(row, folder, processor, trainer):
+def fields(row, pictures, processor, trainer):
     """What the trainer's sample holds of the pictures, under its own names; {} without pictures. Its ids stay the row's. Throws MediaError."""
     if trainer not in _fields:
         raise MediaError(f"trainer is {trainer}: name one of {', '.join(_fields)}")
-    made = tensors(row, folder, processor)
-    return _fields[trainer](images(row, folder), made) if made else {}
+    shown = images(row, pictures)
+    return _fields[trainer](shown, _tensors(token_ids(row), row["media"], shown, processor)) if shown else {}
+
+
+def with_fields(row, pictures, processor, trainer):
+    """The row with those fields in place of `media`."""
+    made = fields(row, pictures, processor, trainer)
+    return {**{name: value for name, value in row.items() if name != "media"}, **made}

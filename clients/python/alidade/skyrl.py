@@ -10,16 +10,19 @@ import functools
 from skyrl.train.generators.base import GeneratorInterface, GeneratorOutput
 
 from .live import Live, fenced, is_measured, refuse_other_temperature
+from .loaders.skyrl import pictured
 
 COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_reasons", "rollout_logprobs", "is_last_step")
 
 
 class AlidadeGenerator(GeneratorInterface):
     """`step_wise`: as the trainer's `generator.step_wise_trajectories`; a rollout of several rows needs it. `task(extras)`: the
-    task of a prompt, by default the `task_id` of `alidade tasks export --for skyrl`. `pad`: a token for what is masked."""
+    task of a prompt, by default the `task_id` of `alidade tasks export --for skyrl`. `pad`: a token for what is masked. `processor`:
+    the model's own, for tasks with pictures; SkyRL cannot merge step-wise rows then."""
 
-    def __init__(self, run, step_wise, task=lambda extras: extras["task_id"], pad=0):
+    def __init__(self, run, step_wise, task=lambda extras: extras["task_id"], pad=0, processor=None):
         self._live, self._step_wise, self._task, self._pad = Live(run, format="skyrl"), step_wise, task, pad
+        self._processor = processor
 
     async def generate(self, input_batch):
         batch, ids = input_batch["batch_metadata"], input_batch["trajectory_ids"]
@@ -30,11 +33,13 @@ class AlidadeGenerator(GeneratorInterface):
         lines = await self._live.rollouts(asked)
         # A group in which one has no reward has no baseline: it is masked whole, as SkyRL's own agents mask it.
         without = {one.instance_id for one, line in zip(ids, lines) if not is_measured(line)}
-        rows = [(one, row) for one, line in zip(ids, lines) for row in self._rows_of(line, one.instance_id in without)]
+        given = [(one, line.get("pictures"), row) for one, line in zip(ids, lines) for row in self._rows_of(line, one.instance_id in without)]
+        rows = [(one, row) for one, _, row in given]
         output = GeneratorOutput(
             **{column: [row[column] for _, row in rows] for column in COLUMNS},
             trajectory_ids=[one for one, _ in rows],
             rollout_metrics={"generate/alidade_masked_groups": len(without)},
+            **pictured([row for _, row in rows], [pictures for _, pictures, _ in given], self._processor),
         )
         if not self._step_wise:
             output["is_last_step"] = None

@@ -12,6 +12,7 @@ import copy
 import functools
 import json
 
+from . import media
 from .live import Live, fenced, is_measured, refuse_other_temperature
 from .service import Service
 
@@ -77,10 +78,12 @@ async def _samples(args, sample, sampling_params, evaluation):
     if not is_measured(line):
         sample.status, sample.remove_sample = type(sample).Status.ABORTED, True
         return [sample]
-    return [sample_of(sample, row) for row in line["rows"]]
+    shows = any(row.get("media") for row in line["rows"])
+    processor = _processor_of(args.hf_checkpoint) if shows else None
+    return [sample_of(sample, row, line.get("pictures"), processor) for row in line["rows"]]
 
 
-def sample_of(sample, row):
+def sample_of(sample, row, pictures=None, processor=None):
     """The trainer's sample with what a row of the format `verl` has. All samples of a rollout have one `rollout_id`."""
     made = copy.copy(sample)
     made.tokens, made.response_length, made.loss_mask = row["prompts"] + row["responses"], len(row["responses"]), list(row["response_mask"])
@@ -89,12 +92,21 @@ def sample_of(sample, row):
     # Steps in digits: by them miles finds what is stale.
     made.weight_versions = [] if None in steps else sorted({str(step) for step in steps})
     made.status = type(sample).Status.COMPLETED
+    shown = media.fields(row, pictures, processor, "slime")
+    made.multimodal_inputs, made.multimodal_train_inputs = (shown.get(name) for name in ("multimodal_inputs", "multimodal_train_inputs"))
     return made
 
 
 def _ranks(args):
     gpus = args.actor_num_nodes * args.actor_num_gpus_per_node
     return gpus // (args.tensor_model_parallel_size * args.pipeline_model_parallel_size * args.context_parallel_size)
+
+
+@functools.cache
+def _processor_of(checkpoint):
+    from transformers import AutoProcessor
+
+    return AutoProcessor.from_pretrained(checkpoint)
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 
 from omegaconf import OmegaConf  # verl's own
 
+from . import media
 from .live import Live, fenced, is_measured, refuse_other_temperature
 from .service import Service
 
@@ -34,7 +35,7 @@ class AlidadeLoop(AgentLoopBase):
             raise ValueError("session_id is missing: a classic trainer says no place in the group; set trainer.use_v1=True")
         refuse_other_temperature(sampling_params.get("temperature"))
         line = await self._live.rollout(row["uid"], int(row["session_id"]), task_of(row))
-        return [output_of(each) for each in line["rows"]] if is_measured(line) else []
+        return [output_of(each, line.get("pictures"), self.processor) for each in line["rows"]] if is_measured(line) else []
 
 
 def task_of(row):
@@ -45,8 +46,8 @@ def task_of(row):
     return extra["task_id"]
 
 
-def output_of(row):
-    """A row of the format `verl` as verl's own output."""
+def output_of(row, pictures=None, processor=None):
+    """A row of the format `verl` as verl's own output. Of its pictures verl makes tensors itself; they are held to the row first."""
     steps = {name: row[name] for name in ("min_global_steps", "max_global_steps")}
     if None in steps.values():
         raise ValueError(f"{row['key']}: the step of its policy is unknown; name the weights with fence(checkpoint_manager, service)")
@@ -57,6 +58,7 @@ def output_of(row):
         response_logprobs=row["rollout_log_probs"],
         reward_score=row["reward_score"],
         num_turns=row["num_turns"],
+        **media.fields(row, pictures, processor, "verl"),
         metrics=AgentLoopMetrics(),
         extra_fields={**steps, "reward_extra_info": row["reward_extra_info"], "alidade_rollout": row["rollout_id"]},
     )

@@ -8,7 +8,7 @@ import type { z } from "zod";
 import { hashOf, mintToolCallId } from "../../../base/schema/ids.ts";
 import type { Message, Part, Tool } from "../../../base/schema/message.ts";
 import type { Policy } from "../../../base/schema/policy.ts";
-import type { CallBegun, CallFinished, Decoded, LogEntry, Restored, WeightSpan } from "../../../base/schema/session-log.ts";
+import type { CallBegun, CallFinished, Decoded, LogEntry, PromptPicture, Restored, WeightSpan } from "../../../base/schema/session-log.ts";
 import type { RequestClass, SessionSpec } from "../../../base/schema/session-spec.ts";
 import { SessionSpec as SessionSpecSchema } from "../../../base/schema/session-spec.ts";
 import type { EngineExchange } from "../../../reconstruct/verify.ts";
@@ -20,6 +20,8 @@ export type CallOptions = {
   tools?: Tool[];
   /** The prompt as the engine got it; default: the messages rendered. null: an engine without ids. */
   prompt?: number[] | null;
+  /** Where the pictures stand in the prompt, as the engine told. */
+  media?: PromptPicture[];
   /** What the model says; its tokens are the words of it, then the stop token. */
   says?: Message;
   sampled?: number[] | null;
@@ -185,6 +187,7 @@ export class LogBuilder {
         policy: options.policy_end === undefined ? policy : options.policy_end,
         engine: "e",
         engine_model: "m",
+        ...(options.media && { media: options.media }),
         ...(options.policy_changed && { policy_changed: true }),
         ...(options.tokens_before_hold !== undefined && { tokens_before_hold: options.tokens_before_hold }),
         ...(options.weights && { weights: options.weights }),

@@ -3,13 +3,30 @@
     batch = [datum(row) for row in read("nemo.jsonl")]        # one DatumSpec a rollout, groups one after the other
 """
 
+from ..media import tensors
 from ..rows import read  # noqa: F401  (a user of this module needs no other)
 
 
-def datum(row):
-    """The row with tensors in its message log; its keys are those of `DatumSpec`."""
+def datum(row, processor=None, pictures=None):
+    """The row with tensors in its message log; its keys are those of `DatumSpec`. A message with pictures has them as packed
+    tensors, which takes the model's `processor` and `pictures`, the folder of their files (`media/` beside the rows)."""
     import torch
 
     dtypes = {"token_ids": torch.int64, "generation_logprobs": torch.float32}
-    log = [{key: torch.tensor(value, dtype=dtypes[key]) if key in dtypes else value for key, value in message.items()} for message in row["message_log"]]
+    log = [
+        {
+            **{key: torch.tensor(value, dtype=dtypes[key]) if key in dtypes else value for key, value in message.items() if key != "media"},
+            **_packed(message, processor, pictures),
+        }
+        for message in row["message_log"]
+    ]
     return {**row, "message_log": log}
+
+
+def _packed(message, processor, pictures):
+    made = tensors(message, pictures, processor)
+    if not made:
+        return {}
+    from nemo_rl.data.multimodal_utils import PackedTensor
+
+    return {key: PackedTensor(made[key], dim_to_pack=0) for key in ("pixel_values", "image_grid_thw")}

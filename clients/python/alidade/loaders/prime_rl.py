@@ -7,23 +7,29 @@ packs them, and an orchestrator of your own sends them:
     await setup_micro_batch_sender(output_dir, data_world_size, step, transport).send(grid)
 """
 
+from ..media import MediaError, beside, with_fields
 from ..rows import read
 
 
-def training_samples(file):
-    """`TrainingSample` of prime-rl's transport, fields by name."""
-    from prime_rl.transports.rollouts.types import TrainingSample
+def training_samples(file, processor=None, pictures=None):
+    """`TrainingSample` of prime-rl's transport, fields by name. `processor`: the model's own, for rows with pictures."""
+    from prime_rl.transports.rollouts import types
 
     for row in read(file):
-        yield TrainingSample(**row)
+        made = with_fields(row, pictures or beside(file), processor, "prime-rl")
+        if "mm_kwargs" in made:
+            if "mm_kwargs" not in types.TrainingSample.__struct_fields__:
+                raise MediaError("this prime-rl has no mm_kwargs in TrainingSample, so its samples hold no pixels: take one of August 2026")
+            made["mm_kwargs"] = {key: types.EncodedTensor(**one) for key, one in made["mm_kwargs"].items()}
+        yield types.TrainingSample(**made)
 
 
-def micro_batches(file, seq_len, num_train_workers, pad_to_multiple_of=1, model_config=None):
+def micro_batches(file, seq_len, num_train_workers, pad_to_multiple_of=1, model_config=None, processor=None, pictures=None):
     """One list of `MicroBatch` for each worker. Without `model_config` bins are weighed by their tokens."""
     from prime_rl.trainer.batch import build_bin_cost, prepare_batch
 
     return prepare_batch(
-        rollouts=list(training_samples(file)),
+        rollouts=list(training_samples(file, processor, pictures)),
         seq_len=seq_len,
         num_train_workers=num_train_workers,
         bin_cost=build_bin_cost(model_config),

@@ -2,15 +2,17 @@
 
     output = generator_output("rows.jsonl", step_wise=True)     # what `GeneratorInterface.generate` gives the trainer
 
-A rollout whose context forked has several rows: they need `step_wise_trajectories`, which counts them as one.
+A rollout whose context forked has several rows: they need `step_wise_trajectories`, which counts them as one. Rows with pictures
+need the model's `processor`; SkyRL cannot merge step-wise rows then (`generator.merge_stepwise_output=false`).
 """
 
+from ..media import beside, tensors
 from ..rows import read
 
 COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_reasons", "rollout_logprobs")
 
 
-def generator_output(file, step_wise=False):
+def generator_output(file, step_wise=False, processor=None, pictures=None):
     from skyrl.train.generators.base import GeneratorOutput, TrajectoryID
 
     rows = list(read(file))
@@ -21,4 +23,14 @@ def generator_output(file, step_wise=False):
         rollout_metrics=None,
         trajectory_ids=[TrajectoryID(**row["trajectory_ids"]) for row in rows],
         is_last_step=[row["is_last_step"] for row in rows] if step_wise else None,
+        **pictured(rows, [pictures or beside(file)] * len(rows), processor),
     )
+
+
+def pictured(rows, pictures, processor):
+    """The columns of pictures: a tensor for each row, without entries where it shows none. {} where no row shows any."""
+    made = [tensors(row, where, processor) for row, where in zip(rows, pictures)]
+    shown = next((one for one in made if one), None)
+    if shown is None:
+        return {}
+    return {key: [one[key] if one else shown[key][:0] for one in made] for key in ("pixel_values", "image_grid_thw")}

@@ -8,22 +8,28 @@ Where a rollout gave several samples, slime takes the whole batch for one group.
     --custom-reward-post-process-path alidade.loaders.slime.post_process_rewards
 """
 
+from ..media import beside, with_fields
 from ..rows import read
 
 
-def samples(file, package="slime"):
-    """`package`: slime or miles."""
+def samples(file, package="slime", processor=None, pictures=None):
+    """`package`: slime or miles. `processor`: the model's own, for rows with pictures."""
     from importlib import import_module
 
     Sample = import_module(f"{package}.utils.types").Sample
-    return [Sample.from_dict(row) for row in read(file)]
+    return [Sample.from_dict(row) for row in _rows(file, processor, pictures)]
 
 
-def write_debug_dump(file, out, rollout_id):
+def write_debug_dump(file, out, rollout_id, processor=None, pictures=None):
     """The file that `--load-debug-rollout-data` reads. `rollout_id`: the trainer's number of the whole batch."""
     import torch
 
-    torch.save({"rollout_id": rollout_id, "samples": list(read(file))}, out)
+    torch.save({"rollout_id": rollout_id, "samples": list(_rows(file, processor, pictures))}, out)
+
+
+def _rows(file, processor, pictures):
+    # miles has the same fields of the same names.
+    return (with_fields(row, pictures or beside(file), processor, "slime") for row in read(file))
 
 
 def post_process_rewards(args, samples):

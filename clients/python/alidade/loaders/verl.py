@@ -4,14 +4,19 @@
     batch = data_proto(rows, prompt_length=1024, response_length=8192, pad_token_id=0)    # the classic trainer's batch
     put(tq, rows, global_steps=7)                                                          # the V1 trainers' queue
 
+With pictures: `processor=hf_processor(MODEL), pictures="media"` (verl.utils), the folder that lies beside the rows.
+
 A rollout of several rows has one `uid_session` in `key`. verl's V1 trainers count it once; for a classic trainer do the
 same with `advantages(batch, rows)`.
 """
 
+import inspect
+
+from ..media import MediaError, tensors as tensors_of
 from ..rows import read  # noqa: F401  (a user of this module needs no other)
 
 
-def data_proto(rows, prompt_length, response_length, pad_token_id):
+def data_proto(rows, prompt_length, response_length, pad_token_id, processor=None, pictures=None):
     """A DataProto as verl's agent loop makes it: prompts padded left, responses right. Longer rows are refused, not cut."""
     import numpy as np
     import torch
@@ -46,10 +51,43 @@ def data_proto(rows, prompt_length, response_length, pad_token_id):
     }
     columns = {"uid": "uid", "__num_turns__": "num_turns", "min_global_steps": "min_global_steps", "max_global_steps": "max_global_steps", "data_source": "data_source", "alidade_key": "key"}
     others = {}
+    made = [multi_modal(row, processor, pictures) for row in rows]
+    if any(one["multi_modal_inputs"] for one in made):
+        others["multi_modal_inputs"] = np.empty(len(rows), dtype=object)
+        others["multi_modal_inputs"][:] = [one["multi_modal_inputs"] for one in made]
+    if processor is not None:
+        # As many planes as verl's processor makes; padding is attended by nothing.
+        planes = [one["position_ids"] for one in made]
+        tensors["position_ids"] = torch.zeros(len(rows), *planes[0].shape[:-1], prompt_length + response_length, dtype=torch.long)
+        for at, row in enumerate(rows):
+            start = prompt_length - len(row["prompts"])
+            tensors["position_ids"][at, ..., start : start + planes[at].shape[-1]] = planes[at]
     for name, key in columns.items():
         others[name] = np.empty(len(rows), dtype=object)
         others[name][:] = [row[key] for row in rows]
     return DataProto(batch=TensorDict(tensors, batch_size=len(rows)), non_tensor_batch=others, meta_info={"reward_extra_keys": []})
+
+
+def multi_modal(row, processor=None, pictures=None):
+    """What verl's agent loop makes of a row's pictures: `multi_modal_inputs`, {} without any, and `position_ids` of its tokens."""
+    import torch
+
+    made = tensors_of(row, pictures, processor)
+    length = len(row["prompts"]) + len(row["responses"])
+    straight = torch.arange(length)
+    rope = getattr(processor, "get_rope_index", None)
+    if made and processor is not None and rope is None:
+        raise MediaError("the processor has no get_rope_index, so positions behind a picture are unknown: take verl's own, hf_processor")
+    if rope is None:
+        return {"multi_modal_inputs": {}, "position_ids": straight}
+    if not made:
+        return {"multi_modal_inputs": {}, "position_ids": straight.expand(4, -1).clone()}
+    kinds, grids = made.pop("mm_token_type_ids"), made["image_grid_thw"]
+    ids = torch.tensor([row["prompts"] + row["responses"]])
+    asked = {"mm_token_type_ids": kinds[None]} if "mm_token_type_ids" in inspect.signature(rope).parameters else {}
+    seen, _ = rope(input_ids=ids, image_grid_thw=grids, video_grid_thw=None, attention_mask=torch.ones_like(ids), **asked)
+    made["images_seqlens"] = torch.repeat_interleave(grids[:, 1] * grids[:, 2], grids[:, 0])
+    return {"multi_modal_inputs": made, "position_ids": torch.cat([straight[None], seen[:, 0]])}
 
 
 def advantages(batch, **settings):
@@ -62,7 +100,7 @@ def advantages(batch, **settings):
     return compute_advantage_for_multi_trajectories(batch, list(batch.non_tensor_batch["alidade_key"]), AdvantageEstimator.GRPO, **settings)
 
 
-def transfer_queue(rows, global_steps):
+def transfer_queue(rows, global_steps, processor=None, pictures=None):
     """Keys, unpadded fields and tags of TransferQueue, as verl's `agent_loop_tq` puts them. `global_steps`: the trainer's own."""
     import torch
 
@@ -77,7 +115,7 @@ def transfer_queue(rows, global_steps):
         keys.append(row["key"])
         fields.append({
             "prompts": prompts, "responses": responses, "response_mask": mask, "loss_mask": mask, "input_ids": ids,
-            "position_ids": torch.arange(len(ids)), "rollout_log_probs": torch.tensor(row["rollout_log_probs"], dtype=torch.float32),
+            **multi_modal(row, processor, pictures), "rollout_log_probs": torch.tensor(row["rollout_log_probs"], dtype=torch.float32),
             "rm_scores": scores, "num_turns": row["num_turns"], "uid": row["uid"], "data_source": row["data_source"],
         })
         tags.append({
@@ -87,11 +125,11 @@ def transfer_queue(rows, global_steps):
     return keys, fields, tags
 
 
-def put(queue, rows, global_steps, partition_id="train"):
+def put(queue, rows, global_steps, partition_id="train", processor=None, pictures=None):
     """Puts the rows and says that their prompts are done. `queue`: the transfer_queue module."""
     from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-    keys, fields, tags = transfer_queue(rows, global_steps)
+    keys, fields, tags = transfer_queue(rows, global_steps, processor, pictures)
     queue.kv_batch_put(keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition_id)
     for uid in dict.fromkeys(row["uid"] for row in rows):
         queue.kv_put(key=uid, partition_id=partition_id, tag={"status": "finished"})

@@ -1,0 +1,260 @@
+"""Rows with pictures by the trainers' own code: their batch makes a small model with eyes say what the flat row makes it say.
+
+    VENV/bin/python pictures.py FOLDER FACTS.json      FOLDER: a file a format and media/; prints one line of JSON a trainer
+
+FACTS: the ids of the picture's tokens and the size of the vocabulary. The image processor, the model and the batches are real; what
+else a processor of transformers holds (tokenizer, videos) is not asked of it here. prime-rl, NeMo RL, slime and miles are in no
+registry: of them stand the types that their samples are made of.
+"""
+
+import json
+import os
+import sys
+import types
+from pathlib import Path
+
+os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled"}
+sys.path[:0] = [str(Path(__file__).parents[3] / "clients" / "python"), str(Path(__file__).parent)]
+
+import msgspec
+import numpy as np
+import torch
+from alidade import media, read
+from transformers import BatchFeature, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLModel
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+
+class Processor:
+    """What trainers and our loaders ask of the model's processor."""
+
+    def __init__(self, facts, config, **settings):
+        self.image_processor = Qwen2VLImageProcessorPil(patch_size=14, merge_size=2, temporal_patch_size=2, **settings)
+        self.image_token_id, self.video_token_id, self.config = facts["pad"], facts["video"], config
+        # As verl's hf_processor binds them.
+        self.get_rope_index = types.MethodType(Qwen2_5_VLModel.get_rope_index, self)
+        self.get_vision_position_ids = types.MethodType(Qwen2_5_VLModel.get_vision_position_ids, self)
+
+    def __call__(self, text, images=None, videos=None, return_tensors="pt"):
+        made = self.image_processor(images=images, return_tensors=return_tensors) if images else {}
+        one = torch.zeros(1, 1, dtype=torch.long)
+        return BatchFeature({**made, "input_ids": one, "attention_mask": one, "mm_token_type_ids": one})
+
+
+def make(facts):
+    torch.manual_seed(0)
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [4, 6, 6]}
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1}
+    vision = {"depth": 2, "hidden_size": 64, "intermediate_size": 128, "num_heads": 4, "out_hidden_size": 64, "fullatt_block_indexes": [1]}
+    tokens = {"image_token_id": facts["pad"], "video_token_id": facts["video"], "vision_start_token_id": facts["start"], "vision_end_token_id": facts["end"]}
+    text = {"vocab_size": facts["vocabulary"], "initializer_range": 0.2, "rope_parameters": rope, **sizes}
+    config = Qwen2_5_VLConfig(text_config=text, vision_config=vision, **tokens)
+    return config, Qwen2_5_VLForConditionalGeneration(config).float().eval()
+
+
+class Eyes:
+    """The model, and what it says of the sampled tokens of each rollout, by the flat rows."""
+
+    def __init__(self, folder, facts):
+        self.folder, self.pictures = folder, f"{folder}/media"
+        config, self.model = make(facts)
+        self.processor = Processor(facts, config)
+        self.rows = list(read(f"{folder}/flat.jsonl"))
+        assert all(len(row["media"]) == 2 for row in self.rows), "the rows show other pictures"
+        self.said = {row["rollout_id"]: self.of(row, self.processor) for row in self.rows}
+
+    def of(self, row, processor, pictures=None):
+        made = media.tensors(row, pictures or self.pictures, processor)
+        ids, kinds = torch.tensor([row["token_ids"]]), made.pop("mm_token_type_ids")
+        return self.logprobs(ids, torch.ones_like(ids), mm_token_type_ids=kinds[None], **made)[0][torch.tensor(row["loss_mask"][1:]).bool()]
+
+    @torch.no_grad()
+    def logprobs(self, ids, attention_mask, **inputs):
+        logits = self.model(input_ids=ids, attention_mask=attention_mask, **inputs).logits[:, :-1].float()
+        return logits.log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
+
+    def kinds(self, ids):
+        """What a trainer makes of ids that has no kinds in its batch."""
+        return (ids == self.processor.image_token_id).long()
+
+    def worst(self, rollouts, new, masks):
+        """`new`, `masks`: [B, T - 1] in the order of `rollouts`."""
+        assert sorted(rollouts) == sorted(self.said), "other rollouts"
+        gaps = [(said[mask.bool()] - self.said[rollout]).abs().max() for rollout, said, mask in zip(rollouts, new, masks)]
+        return float(max(gaps))
+
+
+def verl(eyes):
+    from alidade.loaders.verl import data_proto
+    from alidade.verl import output_of
+    from verl.experimental.agent_loop.agent_loop import AgentLoopWorker
+
+    rows = list(read(f"{eyes.folder}/verl.jsonl"))
+    prompt, response = (max(len(row[name]) for row in rows) + 3 for name in ("prompts", "responses"))
+    batch = data_proto(rows, prompt, response, 0, eyes.processor, eyes.pictures)
+    tensors, inputs = batch.batch, batch.non_tensor_batch["multi_modal_inputs"]
+    worker = object.__new__(getattr(getattr(AgentLoopWorker, "__ray_metadata__", None), "modified_class", AgentLoopWorker))
+    worker.processor, worker.tokenizer = eyes.processor, types.SimpleNamespace(decode=lambda ids, skip_special_tokens: "")
+    worker.mm_processor_kwargs = None
+    for at, row in enumerate(rows):
+        output = output_of(row, eyes.pictures, eyes.processor)
+        ids, attended = tensors["input_ids"][at : at + 1], tensors["attention_mask"][at : at + 1]
+        theirs = worker._compute_multi_modal_inputs(output, ids)
+        positions = worker._compute_position_ids(ids, attended, theirs)
+        for name, one in theirs.items():
+            assert torch.equal(one, inputs[at][name]), f"verl's own agent loop makes another {name}"
+        assert torch.equal(positions[..., attended[0].bool()], tensors["position_ids"][at : at + 1][..., attended[0].bool()]), "other positions"
+    merged = {name: torch.cat([one[name] for one in inputs]) for name in ("pixel_values", "image_grid_thw")}
+    new = eyes.logprobs(tensors["input_ids"], tensors["attention_mask"], position_ids=tensors["position_ids"].transpose(0, 1), **merged)
+    return eyes.worst([row["rollout_id"] for row in rows], new[:, prompt - 1 :], tensors["response_mask"])
+
+
+def skyrl(eyes):
+    from alidade.loaders.skyrl import generator_output
+    from skyrl.backends.skyrl_train.training_batch import TensorList
+    from skyrl.train.dataset.preprocess import convert_prompts_responses_to_batch_tensors
+    from skyrl.train.utils.trainer_utils import validate_generator_output
+
+    file = f"{eyes.folder}/skyrl.jsonl"
+    output = generator_output(file, processor=eyes.processor)
+    validate_generator_output(len(output["response_ids"]), output)
+    columns = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "rollout_logprobs")
+    sequences, attention, _, _, mask, _ = convert_prompts_responses_to_batch_tensors(0, *(output[column] for column in columns))[:6]
+    shown = {name: torch.cat(TensorList(output[name]).tensors) for name in ("pixel_values", "image_grid_thw")}
+    new = eyes.logprobs(sequences, attention, mm_token_type_ids=eyes.kinds(sequences), **shown)
+    return eyes.worst(rollouts_in_order(eyes), new[:, -mask.shape[1] :], mask)
+
+
+def openrlhf(eyes):
+    from alidade.loaders.openrlhf import responses
+    from openrlhf.utils.vlm_utils import merge_mm_train_inputs
+    from trainers.openrlhf import Experience, SamplesGenerator
+
+    generator, limit = object.__new__(SamplesGenerator), {"max_len": 65536}
+    made = list(responses(f"{eyes.folder}/openrlhf.jsonl", **limit, processor=eyes.processor))
+    assert all(len(one["images"]) == 2 for one in made)
+    batch = Experience.concat_experiences([generator._process_response_into_experience(one, **limit) for one in made], pad_token_id=0)
+    shown = merge_mm_train_inputs(batch.mm_train_inputs, "cpu")
+    new = eyes.logprobs(batch.sequences, batch.attention_mask, mm_token_type_ids=eyes.kinds(batch.sequences), **shown)
+    return eyes.worst(rollouts_in_order(eyes), new, batch.action_mask)
+
+
+def slime(eyes):
+    from alidade.loaders.slime import write_debug_dump
+
+    worst = 0.0
+    for name in ("slime", "miles"):
+        dump = f"{eyes.folder}/{name}.pt"
+        write_debug_dump(f"{eyes.folder}/{name}.jsonl", dump, 0, processor=eyes.processor)
+        samples = torch.load(dump, weights_only=False)["samples"]
+        assert all(len(one["multimodal_inputs"]["images"]) == 2 and "media" not in one for one in samples)
+        for rollout, one in zip(rollouts_in_order(eyes), samples):
+            ids = torch.tensor([one["tokens"]])
+            new = eyes.logprobs(ids, torch.ones_like(ids), mm_token_type_ids=eyes.kinds(ids), **one["multimodal_train_inputs"])
+            gap = (new[0, -one["response_length"] :][torch.tensor(one["loss_mask"]).bool()] - eyes.said[rollout]).abs().max()
+            worst = max(worst, float(gap))
+    return worst
+
+
+def prime_rl(eyes):
+    """Its types by their documented fields, in their order."""
+
+    class EncodedTensor(msgspec.Struct, array_like=True):
+        dtype: str
+        shape: list[int]
+        data: bytes
+
+    class TrainingSample(msgspec.Struct, array_like=True, omit_defaults=True):
+        token_ids: list[int]
+        mask: list[bool]
+        logprobs: list[float]
+        temperatures: list[float]
+        env_name: str
+        mm_kwargs: dict[str, EncodedTensor] | None = None
+        mm_token_type_ids: list[int] | None = None
+        advantages: list[float] | None = None
+
+    modules("prime_rl.transports.rollouts.types", EncodedTensor=EncodedTensor, TrainingSample=TrainingSample)
+    from alidade.loaders.prime_rl import training_samples
+
+    worst = 0.0
+    samples = list(training_samples(f"{eyes.folder}/prime-rl.jsonl", eyes.processor))
+    for rollout, one in zip(rollouts_in_order(eyes), samples):
+        # Over its wire and back.
+        one = msgspec.msgpack.decode(msgspec.msgpack.encode(one), type=TrainingSample)
+        shown = {key: torch.from_numpy(np.frombuffer(bytearray(each.data), each.dtype).reshape(each.shape)) for key, each in one.mm_kwargs.items()}
+        ids, kinds = torch.tensor([one.token_ids]), torch.tensor([one.mm_token_type_ids])
+        new = eyes.logprobs(ids, torch.ones_like(ids), mm_token_type_ids=kinds, **shown)
+        worst = max(worst, float((new[0][torch.tensor(one.mask[1:])] - eyes.said[rollout]).abs().max()))
+    return worst
+
+
+def nemo_rl(eyes):
+    class PackedTensor:
+        def __init__(self, tensors, dim_to_pack):
+            self.tensor, self.dim_to_pack = tensors, dim_to_pack
+
+    modules("nemo_rl.data.multimodal_utils", PackedTensor=PackedTensor)
+    from alidade.loaders.nemo_rl import datum
+
+    worst = 0.0
+    for row in read(f"{eyes.folder}/nemo-rl.jsonl"):
+        log = datum(row, eyes.processor, eyes.pictures)["message_log"]
+        ids = torch.cat([message["token_ids"] for message in log])[None]
+        shown = {key: torch.cat([message[key].tensor for message in log if key in message]) for key in ("pixel_values", "image_grid_thw")}
+        trained = torch.cat([torch.full_like(message["token_ids"], message["role"] == "assistant") for message in log])
+        new = eyes.logprobs(ids, torch.ones_like(ids), mm_token_type_ids=eyes.kinds(ids), **shown)
+        worst = max(worst, float((new[0][trained[1:].bool()] - eyes.said[row["extra_env_info"]["rollout_id"]]).abs().max()))
+    return worst
+
+
+def refusals(eyes):
+    """Each is a context that the policy did not see."""
+    row, facts = eyes.rows[0], {"pad": eyes.processor.image_token_id, "video": eyes.processor.video_token_id}
+    other = Processor(facts, eyes.processor.config, size={"shortest_edge": 3136, "longest_edge": 100 * 100})
+    attempts = {
+        "settings": lambda: media.tensors(row, eyes.pictures, other),
+        "processor": lambda: media.tensors(row, eyes.pictures, Processor({**facts, "pad": 1}, eyes.processor.config)),
+        "place": lambda: media.tensors({**row, "media": [{**row["media"][0], "start": 0}, row["media"][1]]}, eyes.pictures, eyes.processor),
+        "missing": lambda: media.tensors({**row, "media": row["media"][:1]}, eyes.pictures, eyes.processor),
+        "none": lambda: media.tensors(row, eyes.pictures, None),
+        "bytes": lambda: media.tensors(row, {one["sha256"]: "AAAA" for one in row["media"]}, eyes.processor),
+    }
+    return {name: message_of(attempt) for name, attempt in attempts.items()}
+
+
+def message_of(attempt):
+    try:
+        attempt()
+    except media.MediaError as error:
+        return str(error)
+    return "taken"
+
+
+def swapped(eyes):
+    """How far the model's word is off with the pictures the other way round: what a wrong order would cost."""
+    row = eyes.rows[0]
+    one, two = row["media"]
+    other = {**row, "media": [{**one, "sha256": two["sha256"]}, {**two, "sha256": one["sha256"]}]}
+    return float((eyes.of(other, eyes.processor) - eyes.said[row["rollout_id"]]).abs().max())
+
+
+def rollouts_in_order(eyes):
+    return [row["rollout_id"] for row in eyes.rows]
+
+
+def modules(name, **members):
+    parts = name.split(".")
+    for at in range(len(parts)):
+        sys.modules.setdefault(".".join(parts[: at + 1]), types.ModuleType(".".join(parts[: at + 1])))
+    for parent, child in zip(parts, parts[1:]):
+        path = ".".join(parts[: parts.index(child)])
+        setattr(sys.modules[path], child, sys.modules[f"{path}.{child}"])
+    vars(sys.modules[name]).update(members)
+
+
+if __name__ == "__main__":
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    eyes = Eyes(sys.argv[1], json.loads(Path(sys.argv[2]).read_text()))
+    worst = {one.__name__: one(eyes) for one in (verl, skyrl, openrlhf, slime, prime_rl, nemo_rl)}
+    print(json.dumps({"worst": worst, "swapped": swapped(eyes), "refused": refusals(eyes)}), file=answers, flush=True)
