@@ -35,13 +35,14 @@ export async function chatCompletions(model: PracticeModel, exchange: PracticeEx
     form: askedForm(request),
     signal: exchange.signal,
   };
-  const turn = { request, promptIds, usage, pieces: readTurn(model.policy, generation, usage), tools: tools.length > 0 };
+  const { policy } = model;
+  const turn = { request, promptIds, usage, pieces: readTurn(policy, generation, usage), tools: tools.length > 0 };
   const object = request.stream ? "chat.completion.chunk" : "chat.completion";
   const head = { id: `chatcmpl-${exchange.requestId}`, object, created: Math.floor(Date.now() / 1000), model: model.name };
   if (request.stream) return exchange.stream(chunks(turn, head));
   const promptLogprobs =
     typeof request.prompt_logprobs === "number"
-      ? toPromptLogprobs(await score(model.policy, modelIds, request.prompt_logprobs, exchange.signal))
+      ? toPromptLogprobs(await score(policy, modelIds, request.prompt_logprobs, exchange.signal))
       : null;
   exchange.json(200, { ...(await whole(turn, head)), prompt_logprobs: promptLogprobs });
 }

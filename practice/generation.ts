@@ -9,31 +9,44 @@ import { blockSize, type KeyValues } from "./model/key-values.ts";
 import { SeededRandom } from "./model/random.ts";
 import { type LogprobsMode, logSoftmax, type Sampled, type SamplingParameters, TokenSampler, topIds } from "./model/sampler.ts";
 import { Transformer } from "./model/transformer.ts";
+import { randomWeights, type Weights } from "./model/weights.ts";
 import { PrefixCache } from "./prefix-cache.ts";
 import { endOfTurn, logitBias, vocabularySize } from "./tokenizer/vocabulary.ts";
 
-/** 4096 blocks of 32 positions are 131 072 tokens and 64 MiB: a dozen sessions of a real harness that share their start. */
-const cachedBlocks = 4096;
+/** 131 072 tokens of the random weights: a dozen sessions of a real harness that share their start. */
+const cachedBytes = 64 * 1024 * 1024;
 /** Prompt tokens between two looks at the other requests: about 2 ms. */
 const promptStride = 16;
 
 /** The policy: weights, what they have read, and the seed of requests that bring none. */
 export type PracticePolicy = {
+  /** What the answers call these weights. */
+  version: string;
   transformer: Transformer;
   cache: PrefixCache;
   seed: number;
   logprobsMode: LogprobsMode;
-  /** Tokens sampled so far, over all requests. */
-  sampledTokens: number;
+  /** Tokens sampled so far, over all requests and all weights of one server. */
+  counted: { sampledTokens: number };
 };
 
-export function newPolicy(options: { seed: number; logprobsMode?: LogprobsMode }): PracticePolicy {
+/** A policy that has read nothing; its weights are random where none are given. */
+export function newPolicy(options: {
+  seed: number;
+  weights?: Weights;
+  version?: string;
+  logprobsMode?: LogprobsMode;
+  counted?: PracticePolicy["counted"];
+}): PracticePolicy {
+  const transformer = new Transformer(options.weights ?? randomWeights(options.seed, logitBias));
+  const blockBytes = 2 * blockSize * transformer.rowWidth * Float32Array.BYTES_PER_ELEMENT;
   return {
-    transformer: new Transformer({ seed: options.seed, vocabularySize, bias: logitBias }),
-    cache: new PrefixCache(cachedBlocks),
+    version: options.version ?? "practice",
+    transformer,
+    cache: new PrefixCache(Math.floor(cachedBytes / blockBytes)),
     seed: options.seed,
     logprobsMode: options.logprobsMode ?? "raw_logprobs",
-    sampledTokens: 0,
+    counted: options.counted ?? { sampledTokens: 0 },
   };
 }
 
@@ -75,7 +88,7 @@ export async function* generate(
     sequence.append(next, true);
     const sampled = sampler.sample(policy.transformer.logits, grammar?.allowed ?? null);
     grammar?.advance(sampled.id);
-    policy.sampledTokens += 1;
+    policy.counted.sampledTokens += 1;
     const stopped = sampled.id === endOfTurn || request.stopTokenIds.includes(sampled.id);
     const reason = stopped ? "stop" : count >= maxTokens ? "length" : null;
     yield { ...sampled, end: reason && { reason, stop: stopped && sampled.id !== endOfTurn ? sampled.id : null } };

@@ -120,15 +120,18 @@ export async function generate(model: PracticeModel, exchange: PracticeExchange)
     form: askedForm({ ...params, tools: context?.tools, tool_choice: context?.tool_choice }),
     signal: exchange.signal,
   };
+  const { policy } = model;
+  // Before the first token: a name that comes later is of other weights, or of what is sampled later.
+  const { version } = policy;
   const reader = new TurnReader((context?.tools?.length ?? 0) > 0 && context?.tool_choice !== "none");
   const pieces: TokenPiece[] = [];
   const deltas: TurnDelta[] = [];
-  for await (const piece of readTurn(model.policy, generation, usage)) {
+  for await (const piece of readTurn(policy, generation, usage)) {
     pieces.push(piece);
     deltas.push(...reader.read(piece));
   }
   const scored =
-    typeof params.prompt_logprobs === "number" ? await score(model.policy, prompt.modelIds, params.prompt_logprobs, exchange.signal) : null;
+    typeof params.prompt_logprobs === "number" ? await score(policy, prompt.modelIds, params.prompt_logprobs, exchange.signal) : null;
   const read = mode === "derender";
   exchange.json(200, {
     request_id: `generate-tokens-${exchange.requestId}`,
@@ -153,7 +156,7 @@ export async function generate(model: PracticeModel, exchange: PracticeExchange)
         token_ids: pieces.map(({ token }) => token.id),
         routed_experts: null,
         sampling_mask: null,
-        weight_versions: [{ version: "practice", start: 0, end: pieces.length }],
+        weight_versions: [{ version, start: 0, end: pieces.length }],
         logprobs: typeof params.logprobs === "number" ? { content: pieces.map(({ token }) => toEntry(token, read)) } : null,
       },
     ],

@@ -1,8 +1,10 @@
 /**
- * The practice engine as a program: a small random transformer behind vLLM's wire on 127.0.0.1. It shows the mechanics
- * of sampling and recording; it has learned nothing. Prints one JSON line with its URL when it listens.
+ * The practice engine as a program: a small transformer behind vLLM's wire on 127.0.0.1. Its weights are random, which shows
+ * the mechanics of sampling and recording, or those of a folder, which can be trained. Prints one JSON line with its URL when
+ * it listens.
  *
  *     node practice/server.ts --port 0 --seed 1
+ *     node practice/server.ts --weights examples/train/model
  */
 import { fstatSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -11,12 +13,14 @@ import { parseArgs } from "node:util";
 import { chatCompletions } from "./chat-completions.ts";
 import { PracticeExchange } from "./exchange.ts";
 import { PracticeModel } from "./model/practice-model.ts";
+import type { LogprobsMode } from "./model/sampler.ts";
 import { expandPictures, picturesOf } from "./pictures.ts";
 import { DetokenizeRequest, knownId, parseBody, TokenizeRequest } from "./requests.ts";
 import { generate, render } from "./scale-out.ts";
 import { renderChat } from "./template.ts";
 import { textCompletions } from "./text-completions.ts";
 import { decodeBytes, encode, printableToken } from "./tokenizer/vocabulary.ts";
+import { collectiveRpc, updateWeightVersion, weightInfo } from "./weight-updates.ts";
 import { WireError } from "./wire-error.ts";
 
 /** Not a version of vLLM, and it does not claim to be one. */
@@ -34,6 +38,9 @@ const routes = new Map<string, PracticeRoute>(
     "POST /tokenize": tokenize,
     "POST /detokenize": detokenize,
     "POST /reset_prefix_cache": resetPrefixCache,
+    "POST /collective_rpc": collectiveRpc,
+    "POST /update_weight_version": updateWeightVersion,
+    "GET /weight_info": weightInfo,
     "GET /health": (_model, exchange) => exchange.text(200, "text/plain", ""),
     "GET /version": (_model, exchange) => exchange.json(200, { version }),
     "GET /metrics": (model, exchange, server) => exchange.text(200, "text/plain; version=0.0.4", metrics(model, server.running ?? 0)),
@@ -111,33 +118,38 @@ function resetPrefixCache(model: PracticeModel, exchange: PracticeExchange): voi
 
 function metrics(model: PracticeModel, running: number): string {
   // The current request counts as running too.
-  return `# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running ${running - 1}\n# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total ${model.policy.sampledTokens}\n`;
+  return `# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running ${running - 1}\n# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total ${model.policy.counted.sampledTokens}\n`;
 }
 
-const usage =
-  "usage: server.ts [--port N] [--seed N] [--max-model-len N] [--model NAME] [--logprobs-mode raw_logprobs|processed_logprobs] [--no-scale-out]";
+/** For random weights, which have no limit of their own. */
+const defaultMaxModelLen = 65_536;
 
-function main(): void {
+const usage =
+  "usage: server.ts [--weights FOLDER] [--port N] [--seed N] [--max-model-len N] [--model NAME] [--logprobs-mode raw_logprobs|processed_logprobs] [--no-scale-out]";
+
+async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
+      weights: { type: "string" },
       port: { type: "string", default: "0" },
       seed: { type: "string", default: "1" },
-      "max-model-len": { type: "string", default: "65536" },
+      "max-model-len": { type: "string" },
       model: { type: "string", default: "practice" },
       "logprobs-mode": { type: "string", default: "raw_logprobs" },
       "no-scale-out": { type: "boolean", default: false },
     },
   });
-  const logprobsMode = values["logprobs-mode"];
-  if (logprobsMode !== "raw_logprobs" && logprobsMode !== "processed_logprobs")
-    throw new Error(`--logprobs-mode is raw_logprobs or processed_logprobs, and not ${logprobsMode}`);
-  const model = new PracticeModel({
+  const maxModelLen = values["max-model-len"] === undefined ? undefined : toInteger("--max-model-len", values["max-model-len"], 2);
+  const options = {
     name: values.model,
     seed: toInteger("--seed", values.seed, Number.MIN_SAFE_INTEGER),
-    maxModelLen: toInteger("--max-model-len", values["max-model-len"], 2),
-    logprobsMode,
+    logprobsMode: toLogprobsMode(values["logprobs-mode"]),
     scaleOut: !values["no-scale-out"],
-  });
+  };
+  const model =
+    values.weights === undefined
+      ? new PracticeModel({ ...options, maxModelLen: maxModelLen ?? defaultMaxModelLen })
+      : await PracticeModel.of(values.weights, { ...options, maxModelLen });
   const server = createPracticeServer(model);
   server.on("error", fail);
   server.listen(toInteger("--port", values.port, 0), "127.0.0.1", () => {
@@ -155,6 +167,11 @@ function endWithParent(): void {
   process.stdin.on("close", () => process.exit(0)).resume();
 }
 
+function toLogprobsMode(text: string): LogprobsMode {
+  if (text === "raw_logprobs" || text === "processed_logprobs") return text;
+  throw new Error(`--logprobs-mode is raw_logprobs or processed_logprobs, and not ${text}`);
+}
+
 function toInteger(flag: string, text: string, least: number): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value >= least && text.trim() !== "") return value;
@@ -166,10 +183,4 @@ function fail(error: unknown): never {
   process.exit(2);
 }
 
-if (import.meta.main) {
-  try {
-    main();
-  } catch (error) {
-    fail(error);
-  }
-}
+if (import.meta.main) await main().catch(fail);

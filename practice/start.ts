@@ -24,7 +24,9 @@ export type PracticeEngineOptions = {
   seed?: number;
   /** 0, the default, is any free port. */
   port?: number;
-  /** Prompt and sampled tokens together; 65 536 when left out. */
+  /** A folder with the `config.json` and `model.safetensors` of a Llama in this engine's vocabulary; random weights when left out. */
+  weights?: string;
+  /** Prompt and sampled tokens together; 65 536 when left out, or what the folder says. */
   maxModelLen?: number;
   /** The name under which it serves; `practice` when left out. */
   model?: string;
@@ -72,8 +74,8 @@ function serverPath(): string {
   return fileURLToPath(new URL(`./server${extname(import.meta.url)}`, import.meta.url));
 }
 
-function toArguments({ seed, port, maxModelLen, model, noScaleOut }: PracticeEngineOptions): string[] {
-  const flags = { port, seed, "max-model-len": maxModelLen, model };
+function toArguments({ weights, seed, port, maxModelLen, model, noScaleOut }: PracticeEngineOptions): string[] {
+  const flags = { weights, port, seed, "max-model-len": maxModelLen, model };
   const words = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}=${value}`]));
   return noScaleOut ? [...words, "--no-scale-out"] : words;
 }

@@ -32,12 +32,13 @@ export async function textCompletions(model: PracticeModel, exchange: PracticeEx
     signal: exchange.signal,
   };
   const head = { id: `cmpl-${exchange.requestId}`, object: "text_completion", created: Math.floor(Date.now() / 1000), model: model.name };
-  const pieces = readTurn(model.policy, generation, usage);
+  const { policy } = model;
+  const pieces = readTurn(policy, generation, usage);
   const ids = request.return_token_ids === true ? promptIds : null;
   if (request.stream) return exchange.stream(chunks(request, ids, usage, pieces, head));
   const scores =
     typeof request.prompt_logprobs === "number"
-      ? await score(model.policy, promptIds.map(readAs), request.prompt_logprobs, exchange.signal)
+      ? await score(policy, promptIds.map(readAs), request.prompt_logprobs, exchange.signal)
       : null;
   exchange.json(200, await whole(request, ids, usage, pieces, head, scores && toPromptLogprobs(scores)));
 }

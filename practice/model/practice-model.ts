@@ -1,22 +1,52 @@
 /** What the server serves: one policy under one name. */
 import { newPolicy, type PracticePolicy } from "../generation.ts";
 import { WireError } from "../wire-error.ts";
+import { type LlamaFolder, readLlamaFolder } from "./llama-folder.ts";
 import type { LogprobsMode } from "./sampler.ts";
+
+type ModelOptions = { name: string; seed: number; maxModelLen: number; scaleOut?: boolean; logprobsMode?: LogprobsMode };
 
 export class PracticeModel {
   readonly name: string;
   readonly maxModelLen: number;
   /** The routes of disaggregated serving answer. */
   readonly scaleOut: boolean;
+  /** Where weights are read from, at the start and again; null: they are random, and there are no others. */
+  readonly folder: string | null;
   /** The weights; others take the place of these for requests that begin later. */
   policy: PracticePolicy;
+  readonly #options: ModelOptions;
   #requests = 0;
 
-  constructor(options: { name: string; seed: number; maxModelLen: number; scaleOut?: boolean; logprobsMode?: LogprobsMode }) {
+  constructor(options: ModelOptions, taught?: { folder: string; read: LlamaFolder }) {
     this.name = options.name;
     this.maxModelLen = options.maxModelLen;
     this.scaleOut = options.scaleOut ?? true;
-    this.policy = newPolicy(options);
+    this.folder = taught?.folder ?? null;
+    this.#options = options;
+    this.policy = newPolicy({ ...options, ...(taught && { weights: taught.read.weights, version: taught.read.version }) });
+  }
+
+  /** With the weights of a folder. Throws what is wrong with it. */
+  static async of(folder: string, options: Omit<ModelOptions, "maxModelLen"> & { maxModelLen?: number }): Promise<PracticeModel> {
+    const read = await readLlamaFolder(folder);
+    const { maxModelLen = read.maxPositions } = options;
+    if (maxModelLen > read.maxPositions)
+      throw new Error(
+        `--max-model-len ${maxModelLen} is more than the ${read.maxPositions} max_position_embeddings of ${folder}/config.json`,
+      );
+    return new PracticeModel({ ...options, maxModelLen }, { folder, read });
+  }
+
+  /**
+   * Reads the folder again. What the cache holds belongs to the weights that computed it, and so does a request that runs: it ends
+   * on the weights that it began with. A trainer that wants none of those shuts its gate first.
+   */
+  async reload(folder: string): Promise<void> {
+    const { weights, version, maxPositions } = await readLlamaFolder(folder);
+    if (maxPositions < this.maxModelLen)
+      throw new Error(`${folder}/config.json has max_position_embeddings ${maxPositions}, and ${this.maxModelLen} are served`);
+    this.policy = newPolicy({ ...this.#options, weights, version, counted: this.policy.counted });
   }
 
   /** For requests without a seed: as in vLLM, the same server gives the same answers to the same requests in the same order. */

@@ -1,119 +1,88 @@
 /**
- * A small llama-like decoder: RMSNorm, rotary positions, grouped queries, SwiGLU, untied output head. Its weights are
- * random numbers from a seed, so it has learned nothing, but it is a real policy: every logit is a deterministic
- * function of the tokens before it, and teacher forcing gives the same numbers as sampling did.
+ * A small llama-like decoder: RMSNorm, rotary positions, grouped queries, SwiGLU. Every logit is a deterministic function
+ * of the tokens before it, and teacher forcing gives the same numbers as sampling did.
  *
- * Two choices make it fast enough for the prompts of real harnesses. A position sees the first few tokens and a window
- * before it, so a token costs the same everywhere. And all that later positions need of an earlier one are its keys
- * and values, so a prompt token skips what comes after them in the last layer.
+ * All that later positions need of an earlier one are its keys and values, so a prompt token skips what comes after them
+ * in the last layer: that is half of the work for the prompts of real harnesses.
  *
  * One code path serves prompt, sampling and scoring, token by token: that, and not luck, is why the numbers agree.
  */
 import { blockSize, type KeyValueBlock, KeyValues } from "./key-values.ts";
-import { SeededRandom } from "./random.ts";
-
-export const shape = {
-  width: 64,
-  layers: 2,
-  heads: 4,
-  keyValueHeads: 2,
-  headSize: 16,
-  hidden: 160,
-  /** Positions that stay visible for ever: without them a window that moves off the start loses its anchor. */
-  sinks: 4,
-  /** Positions seen before the current one, itself included. */
-  window: 192,
-  ropeBase: 10_000,
-  normEpsilon: 1e-6,
-} as const;
-
-const { width, layers, heads, keyValueHeads, headSize, hidden, sinks, window } = shape;
-const keyValueWidth = keyValueHeads * headSize;
-const headsPerKey = heads / keyValueHeads;
-const half = headSize / 2;
-
-/** Standard deviation of a logit. 1 is far from flat (a free token costs 6 nats and not 6.9), and leaves every play of a choice a fair chance. */
-const logitSpread = 1;
-/** Queries and keys are drawn twice as wide as usual: flat attention would wash the context out to its average. */
-const attentionGain = 2;
-
-type Layer = {
-  query: Float64Array;
-  key: Float64Array;
-  value: Float64Array;
-  output: Float64Array;
-  gate: Float64Array;
-  up: Float64Array;
-  down: Float64Array;
-};
+import type { LayerWeights, LlamaShape, Weights } from "./weights.ts";
 
 export class Transformer {
-  readonly vocabularySize: number;
+  readonly shape: LlamaShape;
   /** The logits of the last step that computed them; the next one overwrites them. */
   readonly logits: Float64Array;
 
-  readonly #embedding: Float64Array;
-  readonly #layers: Layer[];
-  readonly #head: Float64Array;
-  readonly #bias: Float64Array;
+  readonly #weights: Weights;
+  readonly #keyValueWidth: number;
 
   // Scratch, so that a token allocates nothing. A step is synchronous: requests that interleave never share one.
-  readonly #residual = new Float64Array(width);
-  readonly #normed = new Float64Array(width);
-  readonly #query = new Float64Array(width);
-  readonly #key = new Float64Array(keyValueWidth);
-  readonly #value = new Float64Array(keyValueWidth);
-  readonly #mixed = new Float64Array(width);
-  readonly #gate = new Float64Array(hidden);
-  readonly #up = new Float64Array(hidden);
-  readonly #scores = new Float64Array(headsPerKey * (sinks + window));
-  readonly #cosine = new Float64Array(half);
-  readonly #sine = new Float64Array(half);
-  readonly #frequency = Float64Array.from({ length: half }, (_, pair) => shape.ropeBase ** (-pair / half));
+  readonly #residual: Float64Array;
+  readonly #normed: Float64Array;
+  readonly #query: Float64Array;
+  readonly #key: Float64Array;
+  readonly #value: Float64Array;
+  readonly #mixed: Float64Array;
+  readonly #gate: Float64Array;
+  readonly #up: Float64Array;
+  readonly #cosine: Float64Array;
+  readonly #sine: Float64Array;
+  readonly #frequency: Float64Array;
+  /** [position that is seen], of one head at a time; grows with the context where there is no window. */
+  #scores: Float64Array;
 
-  /** `bias` is added to the logits, one number a token: what a trained model knows about control tokens. */
-  constructor(options: { seed: number; vocabularySize: number; bias: Float64Array }) {
-    this.vocabularySize = options.vocabularySize;
-    const random = new SeededRandom(options.seed, 1);
-    const draw = (rows: number, columns: number, gain: number) =>
-      Float64Array.from({ length: rows * columns }, () => (random.normal() * gain) / Math.sqrt(columns));
-    this.#embedding = draw(options.vocabularySize, width, Math.sqrt(width));
-    this.#layers = Array.from({ length: layers }, () => ({
-      query: draw(width, width, attentionGain),
-      key: draw(keyValueWidth, width, attentionGain),
-      value: draw(keyValueWidth, width, 1),
-      output: draw(width, width, 1),
-      gate: draw(hidden, width, 1),
-      up: draw(hidden, width, 1),
-      down: draw(width, hidden, 1),
-    }));
-    this.#head = draw(options.vocabularySize, width, logitSpread);
-    this.#bias = options.bias;
-    this.logits = new Float64Array(options.vocabularySize);
+  constructor(weights: Weights) {
+    const { shape } = weights;
+    const half = shape.headSize / 2;
+    this.shape = shape;
+    this.#weights = weights;
+    this.#keyValueWidth = shape.keyValueHeads * shape.headSize;
+    this.logits = new Float64Array(shape.vocabularySize);
+    this.#residual = new Float64Array(shape.width);
+    this.#normed = new Float64Array(shape.width);
+    this.#query = new Float64Array(shape.heads * shape.headSize);
+    this.#key = new Float64Array(this.#keyValueWidth);
+    this.#value = new Float64Array(this.#keyValueWidth);
+    this.#mixed = new Float64Array(shape.heads * shape.headSize);
+    this.#gate = new Float64Array(shape.hidden);
+    this.#up = new Float64Array(shape.hidden);
+    this.#cosine = new Float64Array(half);
+    this.#sine = new Float64Array(half);
+    const frequency = shape.singleAngles ? singleFrequency : exactFrequency;
+    this.#frequency = Float64Array.from({ length: half }, (_, pair) => frequency(shape.ropeBase, pair / half));
+    this.#scores = new Float64Array(shape.sinks + (shape.window ?? 1024));
+  }
+
+  /** Numbers that one position keeps over all layers, of keys and as many of values. */
+  get rowWidth(): number {
+    return this.shape.layers * this.#keyValueWidth;
   }
 
   /** An empty sequence. */
   begin(): KeyValues {
-    return new KeyValues(layers * keyValueWidth);
+    return new KeyValues(this.rowWidth);
   }
 
   /** Appends one token to `past`, and where they are wanted leaves the logits of what follows in `logits`. */
   step(token: number, past: KeyValues, wantLogits: boolean): void {
+    const { layers, embedding, norm, head, bias } = this.#weights;
+    const { width, hidden, normEpsilon } = this.shape;
     const position = past.length;
     const block = past.grow();
     this.#rotateTo(position);
     const residual = this.#residual;
-    residual.set(this.#embedding.subarray(token * width, (token + 1) * width));
-    for (let index = 0; index < layers; index += 1) {
-      const layer = this.#layers[index] as Layer;
-      normalise(residual, this.#normed);
+    residual.set(embedding.subarray(token * width, (token + 1) * width));
+    for (const [index, layer] of layers.entries()) {
+      normalise(residual, layer.attentionNorm, normEpsilon, this.#normed);
       this.#remember(layer, index, position, block);
-      if (index === layers - 1 && !wantLogits) return;
+      if (index === layers.length - 1 && !wantLogits) return;
       multiply(layer.query, this.#normed, this.#query);
       this.#rotate(this.#query);
       this.#attend(index, position, past);
       addProduct(layer.output, this.#mixed, residual);
-      normalise(residual, this.#normed);
+      normalise(residual, layer.mlpNorm, normEpsilon, this.#normed);
       multiply(layer.gate, this.#normed, this.#gate);
       multiply(layer.up, this.#normed, this.#up);
       for (let unit = 0; unit < hidden; unit += 1) {
@@ -122,23 +91,24 @@ export class Transformer {
       }
       addProduct(layer.down, this.#up, residual);
     }
-    normalise(residual, this.#normed);
-    multiply(this.#head, this.#normed, this.logits);
-    for (let id = 0; id < this.vocabularySize; id += 1) this.logits[id] = (this.logits[id] as number) + (this.#bias[id] as number);
+    normalise(residual, norm, normEpsilon, this.#normed);
+    multiply(head, this.#normed, this.logits);
+    if (bias) for (let id = 0; id < bias.length; id += 1) this.logits[id] = (this.logits[id] as number) + (bias[id] as number);
   }
 
-  #remember(layer: Layer, index: number, position: number, block: KeyValueBlock): void {
+  #remember(layer: LayerWeights, index: number, position: number, block: KeyValueBlock): void {
     multiply(layer.key, this.#normed, this.#key);
     multiply(layer.value, this.#normed, this.#value);
     this.#rotate(this.#key);
-    const at = rowOf(index, position);
+    const at = (index * blockSize + (position % blockSize)) * this.#keyValueWidth;
     block.keys.set(this.#key, at);
     block.values.set(this.#value, at);
   }
 
   #rotateTo(position: number): void {
-    for (let pair = 0; pair < half; pair += 1) {
-      const angle = position * (this.#frequency[pair] as number);
+    for (let pair = 0; pair < this.#frequency.length; pair += 1) {
+      const exact = position * (this.#frequency[pair] as number);
+      const angle = this.shape.singleAngles ? Math.fround(exact) : exact;
       this.#cosine[pair] = Math.cos(angle);
       this.#sine[pair] = Math.sin(angle);
     }
@@ -146,6 +116,8 @@ export class Transformer {
 
   /** Turns every head of `vector` by the angles of the current position. */
   #rotate(vector: Float64Array): void {
+    const { headSize } = this.shape;
+    const half = headSize / 2;
     for (let head = 0; head < vector.length; head += headSize) {
       for (let pair = 0; pair < half; pair += 1) {
         const x = vector[head + pair] as number;
@@ -158,114 +130,106 @@ export class Transformer {
     }
   }
 
-  /** Softmax attention of every head over the sinks and the window, into `#mixed`. */
+  /** Softmax attention of every head over what it sees, into `#mixed`. */
   #attend(layer: number, position: number, past: KeyValues): void {
-    const windowStart = Math.max(0, position - window + 1);
+    const { window, sinks, heads, keyValueHeads, headSize } = this.shape;
+    const windowStart = window === null ? 0 : Math.max(0, position - window + 1);
     const firstSinks = Math.min(sinks, windowStart);
+    const seen = firstSinks + position + 1 - windowStart;
+    if (seen > this.#scores.length) this.#scores = new Float64Array(2 * seen);
     const mixed = this.#mixed.fill(0);
     const scores = this.#scores;
-    const stride = sinks + window;
-    for (let keyHead = 0; keyHead < keyValueHeads; keyHead += 1) {
-      let seen = scoreRange(this.#query, keyHead, layer, past, 0, firstSinks, scores, stride, 0);
-      seen = scoreRange(this.#query, keyHead, layer, past, windowStart, position + 1, scores, stride, seen);
-      for (let group = 0; group < headsPerKey; group += 1) softmax(scores, group * stride, seen);
-      const next = mixRange(mixed, keyHead, layer, past, 0, firstSinks, scores, stride, 0);
-      mixRange(mixed, keyHead, layer, past, windowStart, position + 1, scores, stride, next);
+    const range = { layer, past, headSize, rowSize: this.#keyValueWidth, scores };
+    for (let head = 0; head < heads; head += 1) {
+      const at = head * headSize;
+      const keyAt = Math.floor((head * keyValueHeads) / heads) * headSize;
+      scoreRange(range, this.#query, at, keyAt, 0, firstSinks, 0);
+      scoreRange(range, this.#query, at, keyAt, windowStart, position + 1, firstSinks);
+      softmax(scores, seen);
+      mixRange(range, mixed, at, keyAt, 0, firstSinks, 0);
+      mixRange(range, mixed, at, keyAt, windowStart, position + 1, firstSinks);
     }
   }
 }
 
-/** Where a position's row of one layer starts, in the keys or the values of its block. */
-function rowOf(layer: number, position: number): number {
-  return (layer * blockSize + (position % blockSize)) * keyValueWidth;
+function exactFrequency(base: number, part: number): number {
+  return base ** -part;
 }
 
-const scoreScale = 1 / Math.sqrt(headSize);
+/** Each step in single precision: at position 1,000 one rounding more would turn a pair by 1e-4. */
+function singleFrequency(base: number, part: number): number {
+  return Math.fround(1 / Math.fround(base ** Math.fround(part)));
+}
 
-/** Scores positions [from, to) for the query heads that share a key head; returns how many scores there are now. */
+/** What one layer's heads look at. `rowSize`: numbers of one position in a layer of a block. */
+type Attended = { layer: number; past: KeyValues; headSize: number; rowSize: number; scores: Float64Array };
+
+/** Scores positions [from, to) for the query at `queryAt`, from `slot` on. */
 function scoreRange(
+  { layer, past, headSize, rowSize, scores }: Attended,
   query: Float64Array,
-  keyHead: number,
-  layer: number,
-  past: KeyValues,
+  queryAt: number,
+  keyAt: number,
   from: number,
   to: number,
-  scores: Float64Array,
-  stride: number,
-  at: number,
-): number {
-  let slot = at;
-  const firstHead = keyHead * headsPerKey * headSize;
+  slot: number,
+): void {
+  const scale = 1 / Math.sqrt(headSize);
   for (let position = from; position < to; ) {
-    const keys = past.block(position).keys;
+    const { keys } = past.block(position);
     const end = Math.min(to, position - (position % blockSize) + blockSize);
     for (; position < end; position += 1) {
-      const row = rowOf(layer, position) + keyHead * headSize;
-      let first = 0;
-      let second = 0;
-      for (let unit = 0; unit < headSize; unit += 1) {
-        const key = keys[row + unit] as number;
-        first += (query[firstHead + unit] as number) * key;
-        second += (query[firstHead + headSize + unit] as number) * key;
-      }
-      scores[slot] = first * scoreScale;
-      scores[stride + slot] = second * scoreScale;
+      const row = (layer * blockSize + (position % blockSize)) * rowSize + keyAt;
+      let score = 0;
+      for (let unit = 0; unit < headSize; unit += 1) score += (query[queryAt + unit] as number) * (keys[row + unit] as number);
+      scores[slot] = score * scale;
       slot += 1;
     }
   }
-  return slot;
 }
 
-/** Adds the values of positions [from, to), weighted by their scores; returns the slot after the last one used. */
+/** Adds the values of positions [from, to), weighted by their scores from `slot` on, to the head at `mixedAt`. */
 function mixRange(
+  { layer, past, headSize, rowSize, scores }: Attended,
   mixed: Float64Array,
-  keyHead: number,
-  layer: number,
-  past: KeyValues,
+  mixedAt: number,
+  keyAt: number,
   from: number,
   to: number,
-  scores: Float64Array,
-  stride: number,
-  at: number,
-): number {
-  let slot = at;
-  const firstHead = keyHead * headsPerKey * headSize;
+  slot: number,
+): void {
   for (let position = from; position < to; ) {
-    const values = past.block(position).values;
+    const { values } = past.block(position);
     const end = Math.min(to, position - (position % blockSize) + blockSize);
     for (; position < end; position += 1) {
-      const row = rowOf(layer, position) + keyHead * headSize;
-      const first = scores[slot] as number;
-      const second = scores[stride + slot] as number;
-      for (let unit = 0; unit < headSize; unit += 1) {
-        const value = values[row + unit] as number;
-        mixed[firstHead + unit] = (mixed[firstHead + unit] as number) + first * value;
-        mixed[firstHead + headSize + unit] = (mixed[firstHead + headSize + unit] as number) + second * value;
-      }
+      const row = (layer * blockSize + (position % blockSize)) * rowSize + keyAt;
+      const score = scores[slot] as number;
+      for (let unit = 0; unit < headSize; unit += 1)
+        mixed[mixedAt + unit] = (mixed[mixedAt + unit] as number) + score * (values[row + unit] as number);
       slot += 1;
     }
   }
-  return slot;
 }
 
-function softmax(scores: Float64Array, start: number, count: number): void {
+function softmax(scores: Float64Array, count: number): void {
   let highest = Number.NEGATIVE_INFINITY;
-  for (let slot = start; slot < start + count; slot += 1) if ((scores[slot] as number) > highest) highest = scores[slot] as number;
+  for (let slot = 0; slot < count; slot += 1) if ((scores[slot] as number) > highest) highest = scores[slot] as number;
   let sum = 0;
-  for (let slot = start; slot < start + count; slot += 1) {
+  for (let slot = 0; slot < count; slot += 1) {
     const weight = Math.exp((scores[slot] as number) - highest);
     scores[slot] = weight;
     sum += weight;
   }
-  for (let slot = start; slot < start + count; slot += 1) scores[slot] = (scores[slot] as number) / sum;
+  for (let slot = 0; slot < count; slot += 1) scores[slot] = (scores[slot] as number) / sum;
 }
 
-/** RMSNorm without a gain: random weights have nothing to say about it. */
-function normalise(input: Float64Array, output: Float64Array): void {
+/** RMSNorm. */
+function normalise(input: Float64Array, gain: Float64Array, epsilon: number, output: Float64Array): void {
+  const width = input.length;
   let squares = 0;
   for (let unit = 0; unit < width; unit += 1) squares += (input[unit] as number) * (input[unit] as number);
-  const scale = 1 / Math.sqrt(squares / width + shape.normEpsilon);
-  for (let unit = 0; unit < width; unit += 1) output[unit] = (input[unit] as number) * scale;
+  const scale = 1 / Math.sqrt(squares / width + epsilon);
+  for (let unit = 0; unit < width; unit += 1) output[unit] = (input[unit] as number) * scale * (gain[unit] as number);
 }
 
 /** output = matrix · input, rows of the matrix one after another. */
@@ -281,7 +245,7 @@ function addProduct(matrix: Float64Array, input: Float64Array, output: Float64Ar
     output[row] = (output[row] as number) + dot(matrix, at, input, columns);
 }
 
-/** Four running sums: one would make every addition wait for the one before it. */
+/** Four running sums: one would make every addition wait for the one before it. Widths are multiples of four. */
 function dot(matrix: Float64Array, at: number, input: Float64Array, columns: number): number {
   let a = 0;
   let b = 0;

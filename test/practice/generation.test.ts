@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type GeneratedToken, generate, newPolicy, type PracticePolicy, score } from "../../practice/generation.ts";
 import { ChoiceGrammar } from "../../practice/grammar/choice-grammar.ts";
 import { logSoftmax } from "../../practice/model/sampler.ts";
-import { shape } from "../../practice/model/transformer.ts";
+import { randomShape } from "../../practice/model/weights.ts";
 import { decodeBytes, encode, endOfTurn, vocabularySize } from "../../practice/tokenizer/vocabulary.ts";
 
 const plain = {
@@ -75,7 +75,7 @@ test("the distribution is neither flat nor a point, and depends on what was read
 
 test("teacher forcing gives the logprobs that sampling recorded, across the window and the blocks", async () => {
   const prompt = encode(longText);
-  assert.ok(prompt.length > 4 * (shape.window + shape.sinks));
+  assert.ok(prompt.length > 4 * (randomShape.window + randomShape.sinks));
   const { tokens } = await sample(newPolicy({ seed: 3 }), prompt, { maxTokens: 100 });
   assert.ok((await scoringError(3, prompt, tokens)) < 1e-9);
 });
