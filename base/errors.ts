@@ -43,6 +43,7 @@ export const errorCodes = {
   sandbox_died: "infrastructure",
   sandbox_error: "infrastructure",
   tool_service_failed: "infrastructure",
+  user_failed: "infrastructure",
   image_pull_failed: "infrastructure",
   image_build_failed: "infrastructure",
   pack_failed: "infrastructure",

@@ -1,4 +1,4 @@
-export { saidTexts } from "./answer-of.ts";
+export { answeredCalls, saidTexts } from "./answer-of.ts";
 export { checkTask } from "./check.ts";
 export {
   deliveredFiles,
@@ -13,6 +13,7 @@ export {
 } from "./grade.ts";
 export type { GradeContext, Grader, GraderSampler, OpenSampler, ServiceReadings } from "./grader.ts";
 export { HarborSpec, removeTests } from "./harbor.ts";
+export { withoutMarks } from "./judge/marks.ts";
 export { checkTier, isBelowTier, tierOfTask } from "./min-tier.ts";
 export { asksModels, environmentsOf, graderOf, graderRegistry, graders, specOfGrader, withParts } from "./registry.ts";
 export { graderServers, NamedGraderServer } from "./remote/grader-servers.ts";

@@ -6,7 +6,7 @@
 import type { Harness } from "./harness.ts";
 import { asText, checkedInstruction } from "./instruction.ts";
 import { lastJsonLine, lastLine } from "./last-line.ts";
-import { HarnessConfiguration, ownHome, type Setting, type SettingContext, toolServers } from "./settings.ts";
+import { goesOn, HarnessConfiguration, ownHome, type Setting, type SettingContext, toolServers } from "./settings.ts";
 
 const packageName = "@anthropic-ai/claude-code";
 const version = "2.1.329";
@@ -142,6 +142,7 @@ const settings: Setting[] = [
     why: "no other servers are started",
     only: "run",
   },
+  goesOn("--continue"),
   {
     place: toolsFile,
     key: "mcpServers",
@@ -266,6 +267,7 @@ export const claudeCode: Harness = {
   makes: [],
   commands: ["claude"],
   tools: true,
+  resumes: true,
 
   program: (platform) => `node_modules/${packageName}-${platform}/claude`,
 

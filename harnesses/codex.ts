@@ -5,7 +5,7 @@
 import type { Harness, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine, lastLine } from "./last-line.ts";
-import { HarnessConfiguration, ownHome, type Setting, toolServers, toolTimeoutSeconds, withTools } from "./settings.ts";
+import { goesOn, HarnessConfiguration, keepsNone, ownHome, type Setting, toolServers, toolTimeoutSeconds, withTools } from "./settings.ts";
 
 const packageName = "@openai/codex";
 const version = "0.169.0";
@@ -42,14 +42,7 @@ const settings: Setting[] = [
   },
   { place: "argv", key: "exec", value: true, about: "run", why: "without a terminal", only: "run" },
   { place: "argv", key: "--json", value: true, about: "run", why: "its last events say how it ended", only: "run" },
-  {
-    place: "argv",
-    key: "--ephemeral",
-    value: true,
-    about: "run",
-    why: "no session is kept that another rollout could go on with",
-    only: "run",
-  },
+  keepsNone("--ephemeral"),
   { place: "argv", key: "--skip-git-repo-check", value: true, about: "run", why: "a task's folder need not be a repository", only: "run" },
   {
     place: "argv",
@@ -59,6 +52,7 @@ const settings: Setting[] = [
     why: "no person is there to ask, and it already runs in a sandbox",
     only: "run",
   },
+  goesOn("resume", "--last"),
   {
     place: config,
     key: "model",
@@ -156,6 +150,7 @@ export const codex: Harness = {
   makes: [],
   commands: ["codex"],
   tools: true,
+  resumes: true,
 
   program: () => `node_modules/${packageName}/bin/codex.js`,
   unneeded: (platform) => [`node_modules/${packageName}-${platform}/vendor/${targets[platform]}/codex-resources/voice`],

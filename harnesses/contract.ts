@@ -42,6 +42,15 @@ export const harnessContract: readonly ContractCheck<Harness>[] = [
     },
   },
   {
+    says: "if it goes on with a conversation, it is started otherwise for a later message, and gets that",
+    check(harness) {
+      if (!harness.resumes) return;
+      const [begins, goesOn] = (["begins", "goes_on"] as const).map((dialogue) => harness.launch({ ...triedContext, dialogue }));
+      assert.notDeepEqual(goesOn, begins);
+      for (const line of triedContext.instruction.split("\n")) assert.ok(goesOn && textOf(goesOn).includes(plain(line)), line);
+    },
+  },
+  {
     says: "it writes below its home only",
     check(harness) {
       for (const { files } of waysOf(harness))

@@ -13,6 +13,8 @@ export type HarnessContext = {
   contextWindow: number | null;
   /** Servers of tools (MCP) of the task, each at its own address. Absent: it has none. */
   tools?: readonly HarnessTools[];
+  /** begins: it keeps its conversation. goes_on: the instruction is the next message in the one that it kept. Absent: it keeps none. */
+  dialogue?: "begins" | "goes_on";
 };
 
 /** A server of tools, which speaks Streamable HTTP at `url`. */

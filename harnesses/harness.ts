@@ -51,6 +51,11 @@ export interface Harness {
   readonly input?: string;
   /** It takes servers of tools (`tools` of the context). Absent: a task that has some is refused for it. */
   readonly tools?: true;
+  /**
+   * It goes on with a conversation in a new process (`dialogue` of the context), and sends again what was said before as it was.
+   * Absent: a task with a simulated user is refused for it.
+   */
+  readonly resumes?: true;
   /** The context window, in tokens, that it always assumes. */
   readonly fixedWindow?: number;
   /**

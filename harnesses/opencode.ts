@@ -6,6 +6,7 @@ import type { Harness, PackPlatform } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine, lastLine } from "./last-line.ts";
 import {
+  goesOn,
   HarnessConfiguration,
   ownHome,
   type Setting,
@@ -40,6 +41,7 @@ const settings: Setting[] = [
   { place: "argv", key: "run", value: true, about: "run", why: "without a terminal", only: "run" },
   { place: "argv", key: "--format", value: "json", about: "run", why: "its events say how it ended", only: "run" },
   { place: "argv", key: "--title", value: "task", about: "agent", why: "it would ask the model for a title", only: "run" },
+  goesOn("--continue"),
   ownHome,
   ...Object.entries({ XDG_DATA_HOME: ".local/share", XDG_STATE_HOME: ".local/state", XDG_CACHE_HOME: ".cache" }).map(
     ([key, below]): Setting => ({
@@ -139,6 +141,7 @@ export const opencode: Harness = {
   makes: ["sub_agent"],
   commands: ["opencode"],
   tools: true,
+  resumes: true,
 
   // The baseline build runs on every x64 CPU, the other one on those of the last ten years.
   program: (platform) => `node_modules/opencode-${platform}${baseline(platform)}/bin/opencode`,

@@ -5,7 +5,7 @@
 import type { Harness, HarnessEnd } from "./harness.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastJsonLine, lastLine } from "./last-line.ts";
-import { HarnessConfiguration, ownHome, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
+import { goesOn, HarnessConfiguration, keepsNone, ownHome, type Setting, type SettingContext, type SettingValue } from "./settings.ts";
 
 const packageName = "@earendil-works/pi-coding-agent";
 const version = "0.87.1";
@@ -36,14 +36,8 @@ const settings: Setting[] = [
     why: "without a terminal; the answer alone is printed, and the exit code is true",
     only: "run",
   },
-  {
-    place: "argv",
-    key: "--no-session",
-    value: true,
-    about: "run",
-    why: "no session is kept that another rollout could go on with",
-    only: "run",
-  },
+  keepsNone("--no-session"),
+  goesOn("--continue"),
   { place: "env", key: "PI_OFFLINE", value: "1", about: "run", why: "nothing is asked of the network, or sent to it, but calls" },
   { place: "env", key: "PI_TELEMETRY", value: "0", about: "run", why: "nothing is asked of the network, or sent to it, but calls" },
   { place: "env", key: "PI_SKIP_VERSION_CHECK", value: "1", about: "run", why: "the version is pinned" },
@@ -97,6 +91,7 @@ export const pi: Harness = {
   version,
   makes: [],
   commands: ["pi"],
+  resumes: true,
 
   program: () => `node_modules/${packageName}/dist/bundle/cli.js`,
 

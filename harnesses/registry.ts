@@ -23,6 +23,7 @@ export const harnessRegistry = registryOf<Harness>({
     unneeded: "function?",
     input: "text?",
     tools: "boolean?",
+    resumes: "boolean?",
     fixedWindow: "number?",
     makes: "list",
     commands: "list",

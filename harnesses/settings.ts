@@ -47,6 +47,37 @@ export function withTools(value: SettingValue): (context: SettingContext) => Set
   return ({ tools = [] }) => (tools.length === 0 ? undefined : value);
 }
 
+/** A setting that only tasks with a user need, in each run of the harness but the first. */
+export function whenGoingOn(value: SettingValue): (context: SettingContext) => SettingValue | undefined {
+  return ({ dialogue }) => (dialogue === "goes_on" ? value : undefined);
+}
+
+/** An option that keeps no conversation. */
+export function keepsNone(key: string): Setting {
+  return {
+    place: "argv",
+    key,
+    value: ({ dialogue }) => (dialogue === undefined ? true : undefined),
+    says: "given, unless the task has a user",
+    about: "run",
+    why: "no session is kept that another rollout could go on with",
+    only: "run",
+  };
+}
+
+/** An option by which a harness goes on with its last conversation. */
+export function goesOn(key: string, value: string | true = true): Setting {
+  return {
+    place: "argv",
+    key,
+    value: whenGoingOn(value),
+    says: `${value === true ? "given" : `\`${value}\``}, at each later message of the task's user`,
+    about: "agent",
+    why: "its next message, in a process of its own",
+    only: "run",
+  };
+}
+
 /** Longer than a call may take at the relay, which says it itself. */
 export const toolTimeoutSeconds = 600;
 

@@ -6,13 +6,13 @@ import { Deadline } from "../base/host/deadline.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
 import type { NewSession } from "../base/schema/session-spec.ts";
 import { deliveredFiles, deliveredSandbox, keepSetUp, readServicesBefore } from "../graders/index.ts";
-import type { Harness, HarnessLaunch } from "../harnesses/index.ts";
+import type { Harness, HarnessContext, HarnessLaunch } from "../harnesses/index.ts";
 import { containerPlatform, ensureOwnPack, ensurePack, hostPlatform, type Pack } from "../harnesses/index.ts";
 import { openTools, type Session, type ToolRelay } from "../proxy/index.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/index.ts";
 import { beginStep, conceal, nodeInside, nodeMount, setUp, specOf } from "../sandboxes/index.ts";
 import { type NetworkRules, type OpenNetwork, openNetwork } from "../sandboxes/network/index.ts";
-import { assertTakesTools } from "./accepted/index.ts";
+import { assertTakesTask } from "./accepted/index.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 
@@ -30,7 +30,9 @@ export type PreparedRollout = AsyncDisposable & {
   reopenNetwork(): Promise<void>;
   launch: HarnessLaunch;
   /** Writes what the harness starts with once more, for another instruction. */
-  launchFor(instruction: string, signal: AbortSignal): Promise<HarnessLaunch>;
+  launchFor(instruction: string, signal: AbortSignal, dialogue?: HarnessContext["dialogue"]): Promise<HarnessLaunch>;
+  /** The model that the harness is told of. */
+  model: string;
   /** null: the harness needs nothing installed. */
   pack: Pack | null;
   /** What was put into the workdir. */
@@ -106,7 +108,7 @@ async function prepareWithin(
   signal: AbortSignal,
 ): Promise<PreparedRollout> {
   const { task, harness } = plan;
-  assertTakesTools(task, harness);
+  assertTakesTask(task, harness);
   const pack = await packOf(setup, harness, signal);
   await using scope = new AsyncDisposableStack();
   const sandbox = scope.use(await sandboxes.create(await agentSpec(setup, plan, pack), signal));
@@ -144,7 +146,7 @@ async function prepareWithin(
 
   const [first] = task.steps ?? [];
   if (first !== undefined) await beginStep(sandbox, task, first, network.env, signal);
-  const launchFor = async (instruction: string, within: AbortSignal): Promise<HarnessLaunch> => {
+  const launchFor: PreparedRollout["launchFor"] = async (instruction, within, dialogue) => {
     const launch = harness.launch({
       instruction,
       baseUrl: door.url,
@@ -154,13 +156,14 @@ async function prepareWithin(
       workdir: sandbox.path(task.environment.workdir),
       pack: sandbox.path(packInside(harness)),
       contextWindow: session.spec.context_window,
+      ...(dialogue && { dialogue }),
       ...(tools && { tools: tools.servers.map((name) => ({ name, url: `${door.url}/mcp/${name}` })) }),
     });
     const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));
     if (files.length > 0) await untilAborted(sandbox.writeFiles(files, home), within);
     return launch;
   };
-  const launch = await launchFor(task.instruction, signal);
+  const launch = await launchFor(task.instruction, signal, task.simulated_user && "begins");
   signal.throwIfAborted();
 
   const release = scope.move();
@@ -176,6 +179,7 @@ async function prepareWithin(
     },
     launch,
     launchFor,
+    model,
     pack,
     delivered,
     setUp: left,

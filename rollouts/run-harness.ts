@@ -32,20 +32,26 @@ export type HarnessRun = {
 
 /**
  * A sandbox that dies is an infrastructure failure in the result. Throws only where the policy took its sandbox down (its
- * memory), with which whatever could be graded is gone.
+ * memory), with which whatever could be graded is gone. `seconds`: what is left of the agent's time.
  */
-export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: PreparedRollout, signal: AbortSignal): Promise<HarnessRun> {
+export async function runHarness(
+  setup: RunSetup,
+  plan: RolloutPlan,
+  prepared: PreparedRollout,
+  signal: AbortSignal,
+  seconds: number = plan.task.limits.agent_seconds,
+): Promise<HarnessRun> {
   const { sandbox, launch, tools } = prepared;
   const { limits, environment } = plan.task;
   const started = Date.now();
   const late = new AbortController();
   // A weight update is not the agent's time: the clock stops while this session waits for one.
-  using _clock = pausableClock(prepared.session, started, limits.agent_seconds, () => late.abort());
+  using _clock = pausableClock(prepared.session, started, seconds, () => late.abort());
   const { replay } = prepared.session;
   // Behind the end of a replay that samples nothing, and where it left its record, the harness has nothing to do.
   void replay?.stopped.then(() => late.abort());
   // While the replay stands still at a record the clock does not go on: it gets the agent's time for itself.
-  using _limit = replay && within(limits.agent_seconds, () => prepared.session.isReplaying && late.abort());
+  using _limit = replay && within(seconds, () => prepared.session.isReplaying && late.abort());
   let result: ExecResult;
   try {
     result = await sandbox.exec(launch.argv, {
@@ -62,17 +68,7 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
     signal.throwIfAborted();
     const failure = asAlidadeError(error, "sandbox_error");
     if (failure.owner === "policy") throw failure;
-    const record = toErrorRecord(failure);
-    return {
-      stop_reason: record.code,
-      exit_code: null,
-      output_tail: "",
-      infrastructure: record,
-      failure: null,
-      cut_by_clock: false,
-      engine_share: 0,
-      slow_engine: false,
-    };
+    return brokenRun(toErrorRecord(failure));
   }
   // What the agent left running has no tools any more, and what it has begun is on record before the session is sealed.
   await tools?.stop();
@@ -92,6 +88,26 @@ export async function runHarness(setup: RunSetup, plan: RolloutPlan, prepared: P
   const cut_by_clock = meaning.stop_reason === "harness_timeout" || prepared.session.state.endedBy === "max_wall_seconds";
   const slow_engine = cut_by_clock && engine_share > mostlyEngine && (await isSlow(setup, prepared, signal));
   return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, slow_engine, ...meaning };
+}
+
+/** A run that the infrastructure broke. */
+export function brokenRun(record: ErrorRecord): HarnessRun {
+  return {
+    stop_reason: record.code,
+    exit_code: null,
+    output_tail: "",
+    infrastructure: record,
+    failure: null,
+    cut_by_clock: false,
+    engine_share: 0,
+    slow_engine: false,
+  };
+}
+
+/** A run that ended well by its own word, and is the policy's failure all the same. */
+export function failedRun(run: HarnessRun, failure: AlidadeError): HarnessRun {
+  const record = toErrorRecord(failure);
+  return { ...run, stop_reason: record.code, failure: record };
 }
 
 function within(seconds: number, onOver: () => void): Disposable {

@@ -8,7 +8,7 @@ import { AlidadeError, asAlidadeError, messageOf } from "../base/errors.ts";
 import type { WorkLayer } from "../base/files/layer.ts";
 import type { Limiter } from "../base/host/limiter.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
-import type { RolloutRecord } from "../base/schema/rollout.ts";
+import type { RolloutRecord, UserRecord } from "../base/schema/rollout.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import type { GradeContext } from "../graders/index.ts";
 import {
@@ -28,6 +28,7 @@ import { isFull } from "../proxy/store/index.ts";
 import { reconstruct, reconstruction } from "../reconstruct/index.ts";
 import type { ExpectedSandbox } from "../sandboxes/index.ts";
 import { engineAddresses, type NetworkRules, plainRules } from "../sandboxes/network/index.ts";
+import { runDialogue } from "./dialogue/index.ts";
 import { findDoing } from "./find-doing.ts";
 import { samplersOf } from "./open-sampler.ts";
 import { agentSpec, type PreparedRollout, packOf, prepare } from "./prepare.ts";
@@ -221,7 +222,11 @@ async function atWork(attempting: Attempting, prepared: PreparedRollout): Promis
   enter(attempting, "run");
   await whenThereIsSpace(setup, signal, () => setup.folder.record(recordOf(plan, attempt, "run", null)));
   if (plan.task.steps) return inSteps(attempting, prepared);
-  const run = await runHarness(setup, plan, prepared, signal);
+  const { simulated_user: user } = plan.task;
+  const onUser = (record: UserRecord): void => {
+    attempt.user = record;
+  };
+  const run = user ? await runDialogue({ setup, plan, prepared, onUser }, user, signal) : await runHarness(setup, plan, prepared, signal);
   attempt.run = run;
   const shared = isShared(plan.task);
   if (!run.infrastructure && !shared) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));

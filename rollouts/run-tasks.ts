@@ -13,6 +13,7 @@ import { assertDistinct } from "./accepted/assert-distinct.ts";
 import { noteLeftOut } from "./accepted/note-left-out.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { checkPublicNetwork } from "./accepted/public-network.ts";
+import { assertUserServed } from "./accepted/takes-task.ts";
 import type { Branching } from "./branching/branching.ts";
 import type { BranchingPolicy } from "./branching/branching-policy.ts";
 import { GroupTrees } from "./branching/group-trees.ts";
@@ -76,19 +77,29 @@ export async function runTasks(
 }
 
 /** The tasks that can be run. */
-async function makeReady(setup: RunSetup, { tasks, harness }: Batch, signal: AbortSignal): Promise<Task[]> {
+async function makeReady(setup: RunSetup, { tasks, harness, branching }: Batch, signal: AbortSignal): Promise<Task[]> {
   const { backend, onProgress, run_id, graders } = setup;
   const note = (text: string): void => onProgress({ type: "note", text });
   const onLeftOut = setup.onLeftOut ?? noteLeftOut(note);
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
   const grant = setup.network ?? { allow_public: false };
-  const allowed = await acceptedTasks(tasks, (task) => checkPublicNetwork(task, grant, graders), onLeftOut);
+  const accept = (task: Task): void => {
+    checkPublicNetwork(task, grant, graders);
+    assertUserServed(task, setup.proxy.pool);
+    if (branching && task.simulated_user) throw noForks(task);
+  };
+  const allowed = await acceptedTasks(tasks, accept, onLeftOut);
   const space = async (stop: AbortSignal) => setup.disk?.assertFree(stop);
   const graded = graders && { graders };
   const ready = await prepareTasks(allowed, backend, { signal, progress: note, run_id, ...graded, space, onLeftOut });
   await packOf(setup, harness, signal);
   return ready;
+}
+
+function noForks({ task_id }: Task): AlidadeError {
+  const message = `task ${task_id} has a user (simulated_user), whose turns cannot be replayed: run it without branching`;
+  return new AlidadeError("task_invalid", message, { param: "simulated_user" });
 }
 
 /**

@@ -18,6 +18,8 @@ export async function resolveTask(given: Task, place: TaskPlace, graders?: reado
   const task = { ...given, environment: withDisplay(given.environment) };
   assertServersOf(task, place);
   assertStepsReadNone(task, place);
+  if (task.steps && task.simulated_user)
+    throw taskError(place.name, "simulated_user", "is set: a task with steps has no conversation, so leave one of them out");
   return {
     ...task,
     environment: await resolveEnvironment(task.environment, place),

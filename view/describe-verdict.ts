@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { NetworkUse } from "../base/schema/network.ts";
 import { describeRefusal } from "../base/schema/refused-hosts.ts";
-import type { RolloutRecord, Verdict } from "../base/schema/rollout.ts";
+import type { RolloutRecord, UserEnd, UserRecord, Verdict } from "../base/schema/rollout.ts";
 
 /** What is shown of the graders' evidence; each grader gives what it has, plug-ins something else. */
 const Evidence = z.looseObject({
@@ -93,6 +93,7 @@ export function describeRecord(record: RolloutRecord, isShown = false): [string,
   const rows: [string, string | null][] = [
     ["rollout's error", error && `${error.code}: ${error.message}`],
     ...(verdict === null ? [] : describeVerdict(verdict)),
+    ["user", record.user && describeUser(record.user)],
     ["set-up kept in", setup && blobOf(setup)],
     ["changes kept in", work && `${blobOf(work)}${isShown ? "" : "; --diff prints them"}`],
     ...(network === null ? [] : describeNetwork(network)),
@@ -100,6 +101,21 @@ export function describeRecord(record: RolloutRecord, isShown = false): [string,
     ["harness's last words", endOf(output_tail)],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+const userEnds: Record<UserEnd, string> = {
+  stop: "it said a stop word",
+  max_turns: "it had no messages left (max_turns)",
+  context_full: "the conversation no longer fitted its model",
+  agent_silent: "the agent ended its turn without a word",
+  agent_too_long: "the agent's message was too long",
+  agent_unreadable: "the agent's message could not be written without tokens of a template",
+};
+
+function describeUser({ session_id, model, turns, sampled_tokens, end }: UserRecord): string {
+  const why = end === null ? "" : `; the conversation ended: ${userEnds[end]}`;
+  const tokens = sampled_tokens === null ? "an unknown number of" : sampled_tokens.toLocaleString("en");
+  return `${model}, ${turns} messages to the agent, ${tokens} tokens sampled${why}; \`alidade show ${session_id}\` prints its side`;
 }
 
 function blobOf({ sha256, paths, bytes }: NonNullable<RolloutRecord["work"]>): string {

@@ -12,6 +12,7 @@ import { Services } from "./environment/services.ts";
 import { ownPlace, ToolServers } from "./environment/tool-servers.ts";
 import { JsonObject } from "./message.ts";
 import { NetworkAccess } from "./network.ts";
+import { SimulatedUser } from "./simulated-user.ts";
 
 export const Limits = z.strictObject({
   init_seconds: z.number().positive().max(longestSeconds).default(300).describe("seconds to prepare the sandbox"),
@@ -189,6 +190,7 @@ const RewardRange = z
 export const Task = z.strictObject({
   task_id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "letters, digits, dot, dash and underscore, at most 100"),
   instruction: z.string().min(1),
+  simulated_user: SimulatedUser.optional().describe("a model that speaks for the user: the agent and it talk in turns"),
   environment: Environment.prefault({}),
   limits: Limits.prefault({}),
   grader: GraderSpec,

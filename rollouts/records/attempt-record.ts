@@ -2,7 +2,7 @@
 
 import type { WorkLayer } from "../../base/files/layer.ts";
 import type { NetworkUse } from "../../base/schema/network.ts";
-import type { RolloutRecord, Verdict } from "../../base/schema/rollout.ts";
+import type { RolloutRecord, UserRecord, Verdict } from "../../base/schema/rollout.ts";
 import type { ErrorRecord } from "../../base/schema/session-log.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { recordVersions } from "../../base/schema/versions/record-versions.ts";
@@ -34,6 +34,8 @@ export type RunningAttempt = {
   steps: StepRun[];
   /** The grader's sandbox: a warm pool makes it while the work is taken out. */
   grading: ExpectedSandbox | undefined;
+  /** Who spoke for the user; null where its task has none, or it was not asked yet. */
+  user: UserRecord | null;
   verdict: Verdict | null;
   error: ErrorRecord | null;
   /** With the log of what its sandboxes asked for. */
@@ -54,6 +56,7 @@ export function newAttempt(rules: NetworkRules, queued: number): RunningAttempt 
     work: null,
     steps: [],
     grading: undefined,
+    user: null,
     verdict: null,
     error: null,
     rules,
@@ -124,6 +127,7 @@ export function recordOf(
     network: networkUse(plan.task, attempt.rules.log.use()),
     forked_from: attempt.session?.spec.forked_from ?? null,
     replay: trajectory?.replay ?? null,
+    user: attempt.user,
     resume: plan.resume ? toResumeRecord(plan.resume) : null,
     times: attempt.times,
     output_tail: run?.output_tail ?? null,

@@ -74,6 +74,7 @@ function assertSame({ record, task, harness, unrepeatable }: ReplayOrder): void 
       `task ${task.task_id} is another one than when rollout ${record.rollout_id} was made: a replay needs the same task`,
     );
   if (task.steps) throw invalid("tasks", `task ${task.task_id} has steps: such a rollout cannot be replayed`);
+  if (task.simulated_user) throw invalid("tasks", `task ${task.task_id} has a user (simulated_user): such a rollout cannot be replayed`);
   if (!unrepeatable && !isRepeatable(task))
     throw invalid(
       "unrepeatable",

@@ -47,6 +47,7 @@ function whyAgain({ record, task, task_hash, harness, wanted }: DeadAttempt): st
   if (record.harness !== harness.name || record.harness_version !== harness.version)
     return `it was begun by ${record.harness} ${record.harness_version ?? ""}, and this is ${harness.name} ${harness.version ?? ""}`;
   if (task.steps) return "its task has steps, which cannot be replayed";
+  if (task.simulated_user) return "its task has a user, whose turns cannot be replayed";
   if (!(task.environment.repeatable ?? !usesNetwork(task.environment))) return "its environment is not repeatable (environment.repeatable)";
   return null;
 }

@@ -5,7 +5,7 @@ import { hashOf } from "../../base/schema/ids.ts";
 import type { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
-import { assertTakesTools, checkPublicNetwork } from "../../rollouts/accepted/index.ts";
+import { assertTakesTask, assertUserServed, checkPublicNetwork } from "../../rollouts/accepted/index.ts";
 import { type ResumePlan, type RunSetup, toResumePlan } from "../../rollouts/index.ts";
 import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
 import { withServices } from "../../sandboxes/index.ts";
@@ -67,7 +67,8 @@ export class Attempts {
     checkPublicNetwork(claim.task, setup.network ?? { allow_public: false }, setup.graders);
     assertTrust(claim, setup);
     admit?.(claim.task);
-    assertTakesTools(claim.task, harness);
+    assertTakesTask(claim.task, harness);
+    assertUserServed(claim.task, setup.proxy.pool);
     const resume = await this.#resumeOf(claim, harness);
     const plan = { ...attemptPlan(claim, harness, session), ...(resume && { resume }) };
     setup.proxy.pool.assertPolicyOf(plan.session);

@@ -4,7 +4,7 @@
  */
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { assertTakesTools } from "../../rollouts/accepted/index.ts";
+import { assertTakesTask } from "../../rollouts/accepted/index.ts";
 import type { TrainerLedger } from "../callers/trainer-ledger.ts";
 import { SetSpec, type SetState } from "../ledger/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
@@ -38,7 +38,7 @@ export class PolarTasks {
       throw withAdvice(error, "for a program of your own, start the service with it as its command, and send null");
     });
     const task = await this.#taskOf(request);
-    if (harness) await inField("agent.harness", () => assertTakesTools(task, harness));
+    if (harness) await inField("agent.harness", () => assertTakesTask(task, harness));
     const set = await ledger.putSet(prefix + task_id, spec).catch(refuseOther(task_id));
     await ledger.submit(set.set_id, [{ group_key: task_id, task, places: null }]).catch(refuseOther(task_id));
     await ledger.drain(set.set_id);

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Turns } from "../../base/host/turns.ts";
 import { nothing } from "../../proxy/control/index.ts";
-import { assertTakesTools } from "../../rollouts/accepted/index.ts";
+import { assertTakesTask } from "../../rollouts/accepted/index.ts";
 import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/index.ts";
 import type { Caller } from "../callers/caller.ts";
 import { passReward } from "../figures/index.ts";
@@ -51,7 +51,7 @@ export function setRoutes(
   const taskIn = async (spec: SetSpec, given: unknown) => {
     const task = await taskOf(given, spec);
     const harness = await harnessNamed(spec.harness);
-    if (harness) assertTakesTools(task, harness);
+    if (harness) assertTakesTask(task, harness);
     return task;
   };
   /** Throws 409 where the set was made before the service demanded more: a node would not know of it. */

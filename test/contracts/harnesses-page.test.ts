@@ -19,12 +19,14 @@ for (const harness of harnesses) {
     const recorded = harness.configure(triedContext);
 
     // The program, the settings in their order, and then the instruction.
-    const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
-    const options = argv.slice(1, end).filter((word) => word.startsWith("--") && !word.startsWith("--prompt="));
-    assert.deepEqual(
-      options,
-      keys("argv").filter((key) => key.startsWith("--")),
-    );
+    const later = harness.resumes ? harness.launch({ ...triedContext, dialogue: "goes_on" }).argv : [];
+    const all = keys("argv").filter((key) => key.startsWith("--"));
+    for (const options of [optionsOf(argv), optionsOf(later)])
+      assert.deepEqual(
+        options,
+        all.filter((key) => options.includes(key)),
+      );
+    assert.deepEqual(new Set([...optionsOf(argv), ...optionsOf(later)]), new Set(all));
     for (const name of Object.keys({ ...env, ...recorded.env }))
       if (name !== "OPENCODE_CONFIG_CONTENT") assert.ok(keys("env").includes(name), name);
 
@@ -48,6 +50,12 @@ for (const harness of harnesses) {
       assert.equal(typeof value === "function", says !== undefined, key);
     }
   });
+}
+
+function optionsOf(argv: readonly string[]): string[] {
+  const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
+  // What goes on with a conversation takes a word that looks like an option.
+  return argv.slice(1, end).filter((word) => word.startsWith("--") && !word.startsWith("--prompt=") && word !== "--last");
 }
 
 /** Paths of keys, joined by dots, down to what is no object. */

@@ -13,7 +13,6 @@ import { harnessNamed } from "../../harnesses/registry.ts";
 import { HarnessProxy } from "../../proxy/index.ts";
 import { MemoryStore } from "../../proxy/store/index.ts";
 import { type RecordedExchange, startRecordingRelay } from "../fakes/proxies/recording-relay.ts";
-import { goingOn } from "../harness/go-on.ts";
 import { installedPack } from "../harness/installed-pack.ts";
 import { type Ended, runCommand, temporaryPlace, writeBelow } from "../harness/run-harness.ts";
 import { miniSweAgent, miniSweAgentPlace } from "../interop/mini-swe-agent/mini-swe-agent.ts";
@@ -83,8 +82,9 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
     pack: installed.folder,
     contextWindow: 32_768,
   };
-  const launch = (options.setUp ?? asIs)(installed.harness.launch(context));
-  const more = options.goOn && goingOn[options.harness];
+  const setUp = options.setUp ?? asIs;
+  const more = options.goOn !== undefined && installed.harness.resumes === true;
+  const launch = setUp(installed.harness.launch({ ...context, ...(more && { dialogue: "begins" as const }) }));
   await writeBelow(home, launch.files);
   const run = async ({ argv, env }: HarnessLaunch) => {
     const ended = await runCommand(argv, { cwd: workdir, env: { PATH: "/usr/bin:/bin", ...env }, signal: t.signal });
@@ -92,10 +92,10 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
     return ended;
   };
   const started = performance.now();
-  let ended = await run(more?.kept(launch) ?? launch);
+  let ended = await run(launch);
   let told = 0;
   for (const { most = 0, calls = 0 } = options.goOn ?? {}; more && told < most && session.calls().length < calls; told++)
-    ended = await run(more.again(launch));
+    ended = await run(setUp(installed.harness.launch({ ...context, dialogue: "goes_on" })));
   const seconds = (performance.now() - started) / 1000;
   return {
     harness: options.harness,
@@ -128,7 +128,7 @@ const asIs = (launch: HarnessLaunch): HarnessLaunch => launch;
 async function installedHarness(
   t: TestContext,
   name: PlayingHarness,
-): Promise<{ harness: Pick<Harness, "launch" | "end">; folder: string } | null> {
+): Promise<{ harness: Pick<Harness, "launch" | "end" | "resumes">; folder: string } | null> {
   if (name === "mini-swe-agent")
     return (await need(t, "harness:mini-swe-agent")) ? { harness: miniSweAgent, folder: miniSweAgentPlace() } : null;
   const harness = harnessNamed(name);

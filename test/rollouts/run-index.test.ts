@@ -32,7 +32,7 @@ const rollout: RolloutRecord = {
   ...{ rollout_id: "a", attempt: 1, task_id: "task", task_hash: "h", group_id: "grp", group_size: 2, sample_index: 0 },
   ...{ harness: "pi", harness_version: "1", state: "done", session_id: null, stop_reason: "exited", exit_code: 0, verdict: null },
   ...{ revision: 1, error: null, mask_reason: null, sandbox: null, setup: null, work: null, steps: [], network: null, times: {} },
-  ...{ output_tail: null, summary: null, services: null, forked_from: null, replay: null, resume: null },
+  ...{ output_tail: null, summary: null, services: null, forked_from: null, replay: null, resume: null, user: null },
 };
 
 async function rewardsOf(folder: string): Promise<(number | null)[]> {

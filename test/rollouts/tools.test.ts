@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { Environment } from "../../base/schema/task.ts";
 import { commandHarness, harnesses } from "../../harnesses/index.ts";
-import { assertTakesTools } from "../../rollouts/accepted/index.ts";
+import { assertTakesTask } from "../../rollouts/accepted/index.ts";
 import { type RolloutOutcome, rolloutsOn } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
@@ -118,11 +118,11 @@ test("services that stop answering without the agent's calls too are no result",
 test("a task with servers of tools is refused by name for a harness that takes none", () => {
   const [pi] = harnesses;
   assert.ok(pi?.name === "pi");
-  const task = { environment } as Parameters<typeof assertTakesTools>[0];
-  assert.throws(() => assertTakesTools(task, pi), {
+  const task = { environment } as Parameters<typeof assertTakesTask>[0];
+  assert.throws(() => assertTakesTask(task, pi), {
     code: "task_invalid",
     message: "environment.tools is front-shop, and Pi takes no servers of tools: use another harness than pi.",
   });
-  for (const harness of [...harnesses.slice(1), commandHarness({ argv: ["agent"] })]) assertTakesTools(task, harness);
-  assertTakesTools({ environment: Environment.parse({}) } as typeof task, pi);
+  for (const harness of [...harnesses.slice(1), commandHarness({ argv: ["agent"] })]) assertTakesTask(task, harness);
+  assertTakesTask({ environment: Environment.parse({}) } as typeof task, pi);
 });

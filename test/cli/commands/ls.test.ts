@@ -37,6 +37,7 @@ const record = (rollout_id: string, fields: Partial<RolloutRecord>): RolloutReco
   forked_from: null,
   replay: null,
   resume: null,
+  user: null,
   times: { queued: 0, run: 1000, done: 3500 },
   output_tail: null,
   summary: null,

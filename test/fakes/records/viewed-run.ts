@@ -125,7 +125,7 @@ export function viewedRollout(order: Order): { trajectory: Trajectory; record: R
       setup: null,
       services: null,
     },
-    ...{ work: null, steps: [], network: null, forked_from: null, replay: null, resume: null, mask_reason: facts.mask_reason },
+    ...{ work: null, steps: [], network: null, forked_from: null, replay: null, resume: null, user: null, mask_reason: facts.mask_reason },
     times: { queued: 0, init: 800, run: 5_000, post: 38_000 + 1_000 * sample_index, done: 41_000 + 1_000 * sample_index },
     output_tail: "wrote clamp.py\nbye",
     summary: {

@@ -1,0 +1,40 @@
+/** Which tasks a harness can take, and the engines of a run. All that can be wrong is said before a sandbox is made. */
+import { AlidadeError } from "../../base/errors.ts";
+import type { Task } from "../../base/schema/task.ts";
+import type { Harness } from "../../harnesses/index.ts";
+import type { EnginePool } from "../../proxy/pool/index.ts";
+
+/** What is asked of a harness before it gets a task. */
+export type TakingHarness = Pick<Harness, "name" | "title" | "tools" | "resumes">;
+
+/**
+ * Throws `task_invalid` for a task with servers of tools and a harness that takes none, whose model could not call them, and for
+ * one with a user and a harness that cannot go on with what was said.
+ */
+export function assertTakesTask({ environment, simulated_user }: Task, { name, title, tools, resumes }: TakingHarness): void {
+  if (environment.tools && !tools) {
+    const servers = environment.tools.map((server) => server.name).join(", ");
+    throw invalid("environment.tools", `is ${servers}, and ${title} takes no servers of tools: use another harness than ${name}.`);
+  }
+  if (simulated_user && !resumes)
+    throw invalid(
+      "simulated_user",
+      `is set, and ${title} cannot go on with its conversation in a new process: use another harness than ${name}.`,
+    );
+}
+
+/** Throws `task_invalid` for a user's model that no engine serves. */
+export function assertUserServed({ simulated_user }: Pick<Task, "simulated_user">, pool: Pick<EnginePool, "assertServes">): void {
+  const { model = null } = simulated_user ?? {};
+  if (model === null) return;
+  try {
+    pool.assertServes({ model });
+  } catch (error) {
+    if (!(error instanceof AlidadeError)) throw error;
+    throw new AlidadeError("task_invalid", `simulated_user.${error.message}`, { param: "simulated_user.model" });
+  }
+}
+
+function invalid(param: string, message: string): AlidadeError {
+  return new AlidadeError("task_invalid", `${param} ${message}`, { param });
+}

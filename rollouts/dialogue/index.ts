@@ -1,0 +1,1 @@
+export { runDialogue } from "./run-dialogue.ts";

@@ -1,0 +1,179 @@
+/**
+ * A model that speaks for the user of a rollout. It is asked at the proxy, in a session of its own, which is recorded and never
+ * trained. To it the agent is the user of a chat: what the agent said are `user` messages, and what it said itself `assistant` ones.
+ */
+import { z } from "zod";
+import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
+import { readJson } from "../../base/schema/read-json.ts";
+import type { UserEnd, UserRecord } from "../../base/schema/rollout.ts";
+import type { SimulatedUser } from "../../base/schema/simulated-user.ts";
+import { withoutMarks } from "../../graders/index.ts";
+import type { HarnessProxy, Session } from "../../proxy/index.ts";
+import { tokenizersAt } from "../open-sampler.ts";
+
+/** What the user says next. `end`: why the agent does not get it, or there is none; null: the agent gets it. */
+export type UserTurn = { text: string; end: null } | { text: null; end: UserEnd };
+
+/** A longer text of the agent is not read: it would fill the user's context, and no person reads a message of this length. */
+const longestSaid = 65_536;
+/** As the harnesses of ours ask for. It leaves room for thoughts. */
+const maxOutputTokens = 8_192;
+/** A weight update may keep an answer waiting for five minutes. An engine that needs longer for one message stalls. */
+const answerMs = 900_000;
+
+type SpokenMessage = { role: "system" | "user" | "assistant"; content: string };
+
+export class UserModel implements AsyncDisposable {
+  readonly #proxy: HarnessProxy;
+  readonly #session: Session;
+  readonly #key: string;
+  readonly #spec: SimulatedUser;
+  readonly #model: string;
+  readonly #messages: SpokenMessage[];
+  #turns: number;
+  #sampled: number | null = 0;
+  #end: UserEnd | null = null;
+
+  private constructor(
+    proxy: HarnessProxy,
+    opened: { session: Session; key: string },
+    spec: SimulatedUser,
+    first: string | null,
+    model: string,
+  ) {
+    this.#proxy = proxy;
+    this.#session = opened.session;
+    this.#key = opened.key;
+    this.#spec = spec;
+    this.#model = model;
+    // Some templates refuse a conversation that an `assistant` message begins.
+    const said = first === null ? "" : `\n\nThis is what you have written first:\n\n${first}`;
+    this.#messages = [{ role: "system", content: `${spec.instructions}${said}` }];
+    this.#turns = first === null ? 0 : 1;
+  }
+
+  /** `first`: the message that it has sent already; null: none. Throws where no engine serves its model. */
+  static async open(
+    proxy: HarnessProxy,
+    spec: SimulatedUser,
+    { task_id, rollout_id, first, model }: { task_id: string; rollout_id: string; first: string | null; model: string },
+  ): Promise<UserModel> {
+    const own = spec.model ?? model;
+    const budgets = { max_turns: spec.max_turns };
+    const opened = await proxy.openSession({ purpose: "eval", model: own, task_id, budgets, labels: { user_of: rollout_id } });
+    return new UserModel(proxy, opened, spec, first, own);
+  }
+
+  /** How many of its messages reached the agent, and why the last one did not. */
+  get record(): UserRecord {
+    return { session_id: this.#session.id, model: this.#model, turns: this.#turns, sampled_tokens: this.#sampled, end: this.#end };
+  }
+
+  /** Ends the conversation for a reason of the agent's. */
+  endBy(end: UserEnd): void {
+    this.#end = end;
+  }
+
+  /** Answers what the agent said. Throws what the infrastructure did. */
+  async answer(said: string, signal: AbortSignal): Promise<UserTurn> {
+    const turn = await this.#answer(said, signal);
+    if (turn.end === null) this.#turns += 1;
+    this.#end = turn.end;
+    return turn;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#proxy.sessions.close(this.#session, "the conversation is over");
+  }
+
+  async #answer(said: string, signal: AbortSignal): Promise<UserTurn> {
+    if (this.#turns >= this.#spec.max_turns) return { text: null, end: "max_turns" };
+    if (said.length > longestSaid) return { text: null, end: "agent_too_long" };
+    const within = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
+    const content = await this.#withoutMarks(said.toWellFormed(), within);
+    if (content === null) return { text: null, end: "agent_unreadable" };
+    this.#messages.push({ role: "user", content });
+    const text = await this.#ask(within).catch((error: unknown) => {
+      signal.throwIfAborted();
+      throw this.#failure(error);
+    });
+    if (text === null) return { text: null, end: "context_full" };
+    this.#messages.push({ role: "assistant", content: text });
+    return this.#spec.stop?.some((word) => text.includes(word)) ? { text: null, end: "stop" } : { text, end: null };
+  }
+
+  /**
+   * What the agent writes is data to the user's model: no token of a chat template may come of it, or the agent could speak for
+   * the user. Engines that do not tell how they read a text are trusted. null: it cannot be written without.
+   */
+  async #withoutMarks(said: string, signal: AbortSignal): Promise<string | null> {
+    const known = tokenizersAt(this.#proxy, this.#model).flatMap(({ tokenizer }) => tokenizer ?? []);
+    try {
+      return await withoutMarks(said, known, signal);
+    } catch (error) {
+      if (error instanceof AlidadeError && error.code === "grader_error") return null;
+      throw this.#failure(error);
+    }
+  }
+
+  /** null: the conversation is longer than the engine's context. */
+  async #ask(signal: AbortSignal): Promise<string | null> {
+    const response = await fetch(`${this.#proxy.url}/v1/chat/completions`, {
+      method: "POST",
+      signal,
+      headers: { authorization: `Bearer ${this.#key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: this.#model,
+        messages: this.#messages,
+        max_tokens: this.#mostTokens(),
+        temperature: this.#spec.temperature,
+      }),
+    });
+    const body = await response.text();
+    if (!response.ok) {
+      const { code, message } = failureIn(body);
+      if (code === ("context_length_exceeded" satisfies ErrorCode)) return null;
+      throw new AlidadeError(isInfrastructure(code) ? code : "user_failed", `${response.status}: ${message.slice(0, 500)}`);
+    }
+    const { choices, usage } = Reply.parse(readJson(body));
+    const tokens = usage?.completion_tokens ?? null;
+    this.#sampled = this.#sampled === null || tokens === null ? null : this.#sampled + tokens;
+    const text = choices[0]?.message.content ?? "";
+    if (text.trim() !== "") return text;
+    const why = choices[0]?.finish_reason === "length" ? ` and used up its ${this.#mostTokens()} tokens` : "";
+    throw new AlidadeError("user_failed", `it said nothing${why}`);
+  }
+
+  #mostTokens(): number {
+    const windows = this.#proxy.pool.slots.flatMap(({ facts }) => facts.max_model_len ?? []);
+    return Math.min(maxOutputTokens, ...windows.map((window) => Math.ceil(window / 4)));
+  }
+
+  #failure(error: unknown): AlidadeError {
+    const code = error instanceof AlidadeError && isInfrastructure(error.code) ? error.code : "user_failed";
+    const message = `the task's user (session ${this.#session.id}) did not answer: ${messageOf(error)}`;
+    return new AlidadeError(code, message, { cause: error });
+  }
+}
+
+const Reply = z.looseObject({
+  choices: z
+    .array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }), finish_reason: z.string().nullish() }))
+    .min(1),
+  usage: z.looseObject({ completion_tokens: z.number().nullish() }).nullish(),
+});
+
+const Failure = z.looseObject({ error: z.looseObject({ code: z.string().nullish(), message: z.string().nullish() }) });
+
+function failureIn(body: string): { code: string; message: string } {
+  try {
+    const { error } = Failure.parse(readJson(body));
+    return { code: error.code ?? "", message: error.message ?? body };
+  } catch {
+    return { code: "", message: body };
+  }
+}
+
+function isInfrastructure(code: string): code is ErrorCode {
+  return Object.hasOwn(errorCodes, code) && errorCodes[code as ErrorCode] === "infrastructure";
+}

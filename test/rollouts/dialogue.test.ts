@@ -1,0 +1,126 @@
+/** Rollouts whose task has a user: a real command that goes on with its conversation, a real proxy, and an engine that speaks for both. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { isNeverTrained } from "../../base/schema/session-spec.ts";
+import type { Task } from "../../base/schema/task.ts";
+import { commandHarness, type Harness, harnesses } from "../../harnesses/index.ts";
+import { assertTakesTask, assertUserServed } from "../../rollouts/accepted/index.ts";
+import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { type Talk, talked } from "../fakes/rollouts/talked.ts";
+
+const program = join(import.meta.dirname, "../fakes/rollouts/talking-harness.ts");
+
+/** The command keeps its conversation, and goes on with it. */
+function talkingHarness(env: Record<string, string> = {}): Harness {
+  const starts = commandHarness({ argv: ["node", program, "{instruction}"], env });
+  const goesOn = commandHarness({ argv: ["node", program, "--continue", "{instruction}"], env });
+  return { ...starts, resumes: true, launch: (context) => (context.dialogue === "goes_on" ? goesOn : starts).launch(context) };
+}
+
+const harness = talkingHarness();
+const works: ScriptedReply = { tool_calls: [{ name: "bash", arguments: '{"command":"echo yes > done.txt"}' }] };
+const saidIn = (request: WireRequest | undefined) => request?.messages.map(({ role, content }) => [role, content]);
+
+test("a user answers when the harness has ended, which goes on in the same trace, token for token", async (t) => {
+  const { record, trajectory, agent, customer, ofUser, resume } = await talked(t, {
+    harness,
+    user: { stop: ["#STOP#"] },
+    agent: [{ text: "Which file?" }, works, { text: "It is made." }],
+    customer: [{ text: "done.txt, please" }, { text: "Thanks #STOP#" }],
+  });
+  assert.deepEqual([record.error, record.verdict?.reward, record.stop_reason], [null, 1, "exited"]);
+  assert.deepEqual(saidIn(agent.at(-1))?.slice(0, 3), [
+    ["user", "Make done.txt for small."],
+    ["assistant", "Which file?"],
+    ["user", "done.txt, please"],
+  ]);
+  assert.deepEqual(saidIn(customer.at(-1))?.slice(1), [
+    ["user", "Which file?"],
+    ["assistant", "done.txt, please"],
+    ["user", "It is made."],
+  ]);
+  assert.match(String(customer[0]?.messages[0]?.content), /^You are a customer. You want a file\.\n\n.*\n\nMake done\.txt for small\.$/s);
+  assert.ok(trajectory);
+  assert.deepEqual([trajectory.traces.length, trajectory.fidelity.matches], [1, { root: 1, exact: 2 }]);
+  assert.equal(trajectory.fidelity.trainable_tokens, trajectory.fidelity.sampled_tokens);
+  assert.ok(!JSON.stringify(trajectory.messages).includes("#STOP#"), "the stop word does not reach the agent");
+  const { user } = record;
+  assert.deepEqual([user?.turns, user?.end], [2, "stop"]);
+  assert.ok(ofUser && isNeverTrained(ofUser.purpose));
+  assert.deepEqual([ofUser.calls.length, ofUser.fidelity.trainable_tokens, ofUser.rollout_id], [2, 0, null]);
+  assert.equal(ofUser.fidelity.sampled_tokens, user?.sampled_tokens);
+  const { sampled_tokens } = trajectory.fidelity;
+  assert.deepEqual(resume, { how: "again", again_tokens: sampled_tokens, why: "its task has a user, whose turns cannot be replayed" });
+});
+
+test("an opening has the user write the message that stands behind the instruction", async (t) => {
+  const { record, agent, customer } = await talked(t, {
+    harness,
+    user: { opening: "Begin.", max_turns: 1 },
+    agent: [works, { text: "It is made." }],
+    customer: [{ text: "I want a file." }],
+  });
+  assert.deepEqual(saidIn(agent[0]), [["user", "Make done.txt for small.\n\nI want a file."]]);
+  assert.deepEqual(saidIn(customer[0])?.slice(1), [["user", "Begin."]]);
+  assert.deepEqual([customer.length, record.user?.turns, record.user?.end, record.verdict?.reward], [1, 1, "max_turns", 1]);
+});
+
+test("a user whose engine fails measures nothing, and says whose failure it is", async (t) => {
+  const refuse = { refuse: { status: 500, message: "out of memory" } };
+  const { record, trajectory } = await talked(t, { harness, agent: [{ text: "Which file?" }], customer: [refuse, refuse, refuse] });
+  assert.deepEqual([record.error?.code, record.verdict, trajectory?.reward, trajectory?.in_loss], ["engine_error", null, null, false]);
+  assert.match(record.error?.message ?? "", /the task's user \(session ses\w+\) did not answer: .*out of memory/);
+  const silent = await talked(t, { harness, agent: [{ text: "Which file?" }], customer: [{ text: " " }] });
+  assert.deepEqual([silent.record.error?.code, silent.record.verdict], ["user_failed", null]);
+});
+
+test("what the agent brings about ends the conversation with a result", async (t) => {
+  const ends: [Talk["agent"], Partial<Talk>, string | null, string][] = [
+    [[{ text: "x".repeat(70_000) }], {}, "agent_too_long", "exited"],
+    [[{ text: " " }], {}, "agent_silent", "exited"],
+    [[{ text: "Which file?" }], { harness: talkingHarness({ HARNESS_FORGETS: "yes" }) }, null, "harness_failed"],
+    [[{ text: "Which file?" }], { limits: { max_turns: 1 } }, null, "budget_spent"],
+  ];
+  for (const [agent, more, end, stop_reason] of ends) {
+    const { record } = await talked(t, { harness, agent, customer: [{ text: "done.txt" }], ...more });
+    assert.deepEqual([record.verdict?.reward, record.user?.end, record.stop_reason], [0, end, stop_reason], JSON.stringify(record.error));
+  }
+});
+
+test("a conversation that no longer fits the user's model is graded", async (t) => {
+  const refuse = { refuse: { status: 400, message: `This model's maximum context length is 100 tokens` } };
+  const { record } = await talked(t, { harness, agent: [{ text: "Which file?" }], customer: [refuse] });
+  assert.deepEqual([record.error, record.user?.end, record.verdict?.reward], [null, "context_full", 0]);
+});
+
+test("the user's time is not the agent's", { timeout: 60_000 }, async (t) => {
+  const late = new Promise((resolve) => setTimeout(resolve, 6_000));
+  const { record } = await talked(t, {
+    harness,
+    limits: { agent_seconds: 5 },
+    user: { stop: ["#STOP#"] },
+    agent: [{ text: "Which file?" }, works, { text: "It is made." }],
+    customer: [{ text: "done.txt, please", before: late }, { text: "#STOP#" }],
+  });
+  assert.deepEqual([record.error, record.verdict?.reward], [null, 1]);
+});
+
+test("a task with a user is refused by name for a harness that cannot go on, and for a model that no engine serves", () => {
+  const task = { environment: {}, simulated_user: { model: "other" } } as Task;
+  const taking = harnesses.filter(({ resumes }) => resumes).map(({ name }) => name);
+  assert.deepEqual(taking, ["pi", "codex", "claude-code", "opencode"]);
+  for (const harness of harnesses)
+    if (harness.resumes) assertTakesTask(task, harness);
+    else
+      assert.throws(() => assertTakesTask(task, harness), {
+        code: "task_invalid",
+        message: `simulated_user is set, and ${harness.title} cannot go on with its conversation in a new process: use another harness than ${harness.name}.`,
+      });
+  const pool = {
+    assertServes: ({ model }: { model?: string | null }) => {
+      throw new Error(`asked for ${model}`);
+    },
+  };
+  assert.throws(() => assertUserServed(task, pool), /asked for other/);
+});
