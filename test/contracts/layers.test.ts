@@ -47,7 +47,7 @@ const manifest =
   "find . ! -path . -printf '%p %y %m %l %s\\n' | grep -v ' d .* [0-9]*$' | sort; find . -type d -printf '%p %m\\n' | sort; find . -type f -exec sha256sum {} + | sort";
 
 async function says(sandbox: Sandbox, script: string): Promise<string> {
-  const { stdout, stderr, exit_code } = await sandbox.exec(["bash", "-c", script], { timeout_ms: 60_000 });
+  const { stdout, stderr, exit_code } = await sandbox.exec(["bash", "-c", script], { timeout_ms: 300_000 });
   assert.equal(exit_code, 0, stderr);
   return stdout;
 }
