@@ -15,7 +15,8 @@ test("tau2: the set's own actions and answer earn 1; nothing, one more write and
   if (!(await need(t, "docker")) || !(await need(t, "pip"))) return;
   const { task, found } = await examined("retail", "tau2-retail-33", timeout);
   assert.deepEqual([task.data_source, Object.keys(task.environment.services ?? {})], ["tau2/retail", ["set"]]);
-  assert.deepEqual(found, { gold: 1, "no-op": 0, "bad calls one more write": 0, "bad calls without the last write": 0 });
+  const bad = { "bad calls one more write": 0, "bad calls without the last write": 0 };
+  assert.deepEqual(found, { gold: 1, "no-op": 0, ...bad, "one more write: one more write": 0, "the right calls twice": 0 });
 });
 
 test("agentdojo: the set's own solution earns 1, and 0 where the injected task is done too", { timeout }, async (t) => {
@@ -23,7 +24,10 @@ test("agentdojo: the set's own solution earns 1, and 0 where the injected task i
   const { task, found, components } = await examined("banking", "agentdojo-banking-u0-i0", timeout);
   assert.equal(task.data_source, "agentdojo/banking");
   const both = "bad calls the injected task, then the user's";
-  assert.deepEqual(found, { gold: 1, "no-op": 0, "bad calls the injected task": 0, [both]: 0 });
+  const bad = { "bad calls the injected task": 0, [both]: 0 };
+  const more = { "one more write: the injected task": 0, "one more write: the injected task, then the user's": 0 };
+  // The set's own scorer takes the user's task done twice for done.
+  assert.deepEqual(found, { gold: 1, "no-op": 0, ...bad, ...more, "the right calls twice": 1 });
   assert.deepEqual(components[both], { utility: 1, security: 0 });
   assert.deepEqual(components["no-op"], { utility: 0, security: 1 });
 });
