@@ -77,7 +77,12 @@ async function grow(play: string, exchange: number | null): Promise<Record<Conte
   const sessions = await Promise.all(
     names.map(async (name) => {
       const { continuity, isCold } = contestants[name];
-      const { key } = await proxy.openSession({ purpose: "eval", continuity, restore: continuity === "off" ? "serialisation" : "full" });
+      const { key } = await proxy.openSession({
+        any_model: true,
+        purpose: "eval",
+        continuity,
+        restore: continuity === "off" ? "serialisation" : "full",
+      });
       const growth = {
         url: proxy.url,
         key,

@@ -75,12 +75,20 @@ export type SampleEvent =
 /** not_supported: the server has no such route; failed: it has, and kept what it has, as servers do while requests are in flight. */
 export type PrefixReset = "reset" | "not_supported" | "failed";
 
+/**
+ * Names of the models that a server takes calls for. `adapters`: those of them that are weights laid on another model, as
+ * LoRA adapters are.
+ */
+export type ServedModels = { models: string[]; adapters: string[] };
+
 /** What a probe found. `missing` is a sentence that names the flag that would fix it. */
 export type EngineFacts = {
   engine: string;
   base_url: string;
   version: string | null;
   models: string[];
+  /** Which of the models are adapters, each with weights of its own. Absent: the server does not tell. */
+  adapters?: string[];
   /** Prompt tokens plus sampled tokens; null is unknown. */
   max_model_len: number | null;
   token_ids: boolean;
@@ -130,6 +138,8 @@ export interface Engine {
   readonly holdsToolsToGrammar?: boolean;
   /** Asks the server what it can do, with a one-token request. Throws `engine_unreachable`. */
   probe(signal: AbortSignal): Promise<EngineFacts>;
+  /** What it serves now: servers load adapters while they run. Absent: its list is not worth asking again. */
+  models?(signal: AbortSignal): Promise<ServedModels>;
   /** Samples one turn. Leaving the iteration early, or the signal, cancels the request at the engine. */
   sample(request: SampleRequest, signal: AbortSignal): AsyncIterable<SampleEvent>;
   /**

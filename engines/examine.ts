@@ -48,11 +48,15 @@ export async function examine(engine: Engine, facts: EngineFacts, signal: AbortS
   return findings;
 }
 
+function someOf(names: readonly string[]): string {
+  return names.slice(0, 5).join(", ") + (names.length > 5 ? ` and ${names.length - 5} more` : "");
+}
+
 function* toFindings(facts: EngineFacts): Generator<Finding> {
   yield row("server", `${facts.engine} ${facts.version ?? "(version unknown)"} at ${facts.base_url}`, "ok");
-  yield facts.models.length > 0
-    ? row("models", facts.models.slice(0, 5).join(", ") + (facts.models.length > 5 ? ` and ${facts.models.length - 5} more` : ""), "ok")
-    : row("models", "none", "gap", "serve a model");
+  yield facts.models.length > 0 ? row("models", someOf(facts.models), "ok") : row("models", "none", "gap", "serve a model");
+  const { adapters = [] } = facts;
+  if (adapters.length > 0) yield row("adapters", `${someOf(adapters)}: each is a policy of its own`, "ok");
   yield row(
     "context",
     facts.max_model_len === null ? "not said" : `${facts.max_model_len} tokens`,

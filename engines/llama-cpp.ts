@@ -17,7 +17,8 @@ import { logprobKind } from "./chat/logprob-kind.ts";
 import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
 import { messageEvents, ReplyMessage } from "./chat/reply.ts";
 import { fromChatEntry, withOwnBytes } from "./chat/sampled-tokens.ts";
-import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, TokenizeSource } from "./engine.ts";
+import { servedModels } from "./chat/served-models.ts";
+import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, ServedModels, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./http/engine-client.ts";
 
 export const llamaCpp: EngineKind = {
@@ -60,6 +61,10 @@ class LlamaCppEngine implements Engine {
     }
     facts.missing = this.#missing(cold);
     return facts;
+  }
+
+  models(signal: AbortSignal): Promise<ServedModels> {
+    return servedModels(this.#client, signal);
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {

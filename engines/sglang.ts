@@ -9,6 +9,7 @@ import { isMeasured } from "./chat/alignment.ts";
 import { firstFacts } from "./chat/first-facts.ts";
 import { logprobKind } from "./chat/logprob-kind.ts";
 import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
+import { servedModels } from "./chat/served-models.ts";
 import type {
   Engine,
   EngineFacts,
@@ -18,6 +19,7 @@ import type {
   RenderSource,
   SampleEvent,
   SampleRequest,
+  ServedModels,
   TokenizeSource,
 } from "./engine.ts";
 import { EngineClient } from "./http/engine-client.ts";
@@ -71,6 +73,10 @@ class SglangEngine implements Engine {
       facts.token_in_missing = `the chat route at ${this.baseUrl} did not sample on the "input_ids" that it was given: serve the model with SGLang 0.5.17 or newer, without a router in between`;
     facts.missing = this.#missing(cold);
     return facts;
+  }
+
+  models(signal: AbortSignal): Promise<ServedModels> {
+    return servedModels(this.#client, signal);
   }
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {

@@ -17,6 +17,7 @@ import { firstFacts } from "./chat/first-facts.ts";
 import { logprobKind } from "./chat/logprob-kind.ts";
 import { chatRequestJson, plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
 import { promptComplaint } from "./chat/prompt-echo.ts";
+import { servedModels } from "./chat/served-models.ts";
 import type {
   Engine,
   EngineFacts,
@@ -27,6 +28,7 @@ import type {
   SampleEvent,
   SampleRequest,
   ScoredImages,
+  ServedModels,
   ServedPictures,
   TokenizeSource,
 } from "./engine.ts";
@@ -112,6 +114,10 @@ class VllmEngine implements Engine {
     if (missing !== null) facts.images_missing = missing;
     facts.missing = whyNotTrainable(this.baseUrl, cold);
     return facts;
+  }
+
+  models(signal: AbortSignal): Promise<ServedModels> {
+    return servedModels(this.#client, signal);
   }
 
   sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {

@@ -38,7 +38,7 @@ function guarded(engine: Engine): Engine {
 }
 
 /** Methods that return the server's own text about itself. */
-const tells: ReadonlySet<string | symbol> = new Set(["probe", "weightVersion"]);
+const tells: ReadonlySet<string | symbol> = new Set(["probe", "models", "weightVersion"]);
 
 function guardedInto(engine: Engine): Engine["sampleInto"] {
   return async (request, signal, take) => {

@@ -165,7 +165,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     if (spec.purpose === "train") this.assertTrainable();
     assertDialects(spec);
     assertBuffered(spec);
-    this.pool.assertServes(spec);
+    await this.pool.assertServes(spec);
     return this.sessions.open(spec, counting);
   }
 
@@ -178,7 +178,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
     const { session, recording } = resumed;
     try {
       if (session.spec.purpose === "train") this.assertTrainable();
-      this.pool.assertServes(session.spec);
+      await this.pool.assertServes(session.spec);
     } catch (error) {
       await this.sessions.close(session, messageOf(error));
       throw error;

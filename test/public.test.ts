@@ -60,7 +60,7 @@ test("a program of ten lines starts a proxy, records a session and makes rows of
     const response = await fetch(`${proxy.url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "any", messages: [{ role: "user", content: "hi" }] }),
+      body: JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "hi" }] }),
     });
     assert.equal(response.status, 200);
     await response.text();

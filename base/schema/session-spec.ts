@@ -61,6 +61,12 @@ export const SessionOptions = z.strictObject({
     .describe(
       "the model that sessions train, by the name that its engines serve; null: the first that they serve, in an open session the first that it asks for",
     ),
+  any_model: z
+    .boolean()
+    .default(false)
+    .describe(
+      "a client outside of a sandbox may ask for any name: one that no engine serves is served by the first model, and trained as it; false: it is refused (404, `model_unknown`). In a sandbox every such name means the session's own model",
+    ),
   sampling: z
     .union([Sampling, z.array(Sampling).min(1)])
     .default({})

@@ -73,6 +73,7 @@ async function take(session: Session, exchange: Exchange, around: CallSurroundin
     const request = await parse(session, exchange, around.network);
     const labels = labelsOf(session, exchange);
     known.labels = labels;
+    await around.pool.lookFor({ session, model: request.model, ...labels }, exchange.signal);
     const restored = restoreTurns(session, labels.agent, request);
     known.parent = restored.parent;
     const asked = { dialect: exchange.dialect.name, labels, request, sent: restored };

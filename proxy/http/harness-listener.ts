@@ -207,7 +207,9 @@ export class HarnessListener implements AsyncDisposable {
 
   /** All models, or the requested one. */
   async #models(session: Session, exchange: HttpExchange, id: string | undefined): Promise<void> {
-    const models = this.#surroundings.pool.modelsFor(session);
+    const { pool } = this.#surroundings;
+    if (id !== undefined) await pool.lookFor({ session, model: id, agent: "main", request_class: "main" }, exchange.signal);
+    const models = pool.modelsFor(session);
     if (id !== undefined && !models.includes(id))
       throw new AlidadeError("model_unknown", `The model "${id}" is not served here; ${models.join(", ")} is.`, { param: "model" });
     const { dialect } = exchange;
@@ -228,6 +230,7 @@ export class HarnessListener implements AsyncDisposable {
     const named = isObject(body) ? { ...body, model: body.model ?? pool.modelsFor(session)[0] } : body;
     const request = dialect.parse(named, headers, sessionRecord(session, dialect), "count_tokens");
     const wish = { session, model: request.model, agent: "main", request_class: "main" as const };
+    await pool.lookFor(wish, exchange.signal);
     const slot = pool.choose(wish);
     const { engine } = slot;
     const restored = continueFrom(session, request, restore(session, request.messages));

@@ -6,7 +6,7 @@ import { AlidadeError, type ErrorCode } from "../../base/errors.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import { type EngineRoute, routeFor } from "./routes.ts";
-import { plainName, ruled } from "./serving.ts";
+import { isFor, ruled, servedNames } from "./serving.ts";
 
 /** For a run. Throws `config_invalid` naming the field. `model`: the one that sessions train; null where none is named. */
 export function assertServed(all: readonly EngineSlot[], routes: readonly EngineRoute[], model: string | null): void {
@@ -53,17 +53,7 @@ export function assertModelOf(
 function assertModel(slots: readonly EngineSlot[], routes: readonly EngineRoute[], model: string, code: ErrorCode): void {
   const route = routeFor(routes, { model, agent: "main", request_class: "main" });
   if (route?.engine_model !== undefined) return;
-  if (ruled(slots, model, route).some((slot) => isFor(slot, model)) || isDraining(slots, model)) return;
-  const served = [...new Set(slots.flatMap((slot) => slot.facts.models))];
-  throw new AlidadeError(code, `model is "${model}": no engine serves it; they serve ${served.join(", ")}`, { param: "model" });
-}
-
-/** Its engine takes no call at the moment: calls say so. */
-function isDraining(slots: readonly EngineSlot[], model: string): boolean {
-  return slots.some((slot) => slot.isDraining && slot.takes(model) && isFor(slot, model));
-}
-
-/** By its name, by the operator's globs, or because the engine lists no models. */
-function isFor(slot: EngineSlot, model: string): boolean {
-  return slot.models !== null || slot.facts.models.length === 0 || slot.serves(model) || slot.serves(plainName(model));
+  // Where its engine takes no call at the moment, calls say so.
+  if (ruled(slots, model, route).some((slot) => isFor(slot, model))) return;
+  throw new AlidadeError(code, `model is "${model}": no engine serves it; they serve ${servedNames(slots)}`, { param: "model" });
 }

@@ -5,9 +5,9 @@
 import { AlidadeError } from "../../base/errors.ts";
 import { nameOfPolicy, type Policy, samePolicy } from "../../base/schema/policy.ts";
 import { assertTrainable, type EngineSlot } from "./engine-slot.ts";
-import { placeOf, type Wish } from "./own-model.ts";
+import { type ModelPlace, type Placed, placeOf, type Wish } from "./own-model.ts";
 import type { EngineRoute } from "./routes.ts";
-import { forModel, modelAt, routedPolicy, ruled } from "./serving.ts";
+import { forModel, isKnown, modelAt, routedPolicy, ruled, unknownModel } from "./serving.ts";
 
 /** The model of a call at one engine: the engine's own name of it, and the policy of its weights where the route names one. */
 export type RoutedModel = { model: string; routed: Policy | null };
@@ -17,20 +17,23 @@ const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "c
 
 /**
  * The engines that may take this call, with open or closed gates. Throws `engine_unreachable` where the rules leave none,
- * `engine_without_token_ids`, `model_unknown` for a `name@step` that no engine serves or a model that does not belong to a
- * sandboxed session, and `policy_gone` for a pinned session when no engine has its policy any more.
+ * `engine_without_token_ids`, `model_unknown` for a name or a `name@step` that no engine serves or a model that does not belong
+ * to a sandboxed session, and `policy_gone` for a pinned session when no engine has its policy any more.
  */
 export function candidates(all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): EngineSlot[] {
   const { session, request_class } = wish;
-  const { model, route, among } = placeOf(all, routes, wish);
+  const place = placeOf(all, routes, wish);
+  const { model, route, among } = place;
   let slots = ruled(among, model, route);
+  if (among.length > 0 && !mayLead(slots, place, session)) throw unknownModel(among, model);
   if (slots.length === 0) throw noEngine(among, model, route);
   if (session.spec.purpose === "train" && (session.spec.sandboxed || !neverTrained.has(request_class))) {
     const [untrained] = slots;
     slots = slots.filter((slot) => slot.facts.missing === null || slot.purpose !== "train");
     if (slots.length === 0 && untrained) assertTrainable(untrained.facts);
   }
-  slots = forModel(slots, model, route);
+  slots = forModel(slots, model, route).filter((slot) => !slot.isDraining);
+  if (slots.length === 0) throw noEngine(among, model, route);
   const { pinned } = session.placement;
   if (pinned === null) return slots;
   const policyAt = (slot: EngineSlot): Policy | null => routedPolicy(slot, model, route) ?? slot.policy;
@@ -40,6 +43,19 @@ export function candidates(all: readonly EngineSlot[], routes: readonly EngineRo
     "policy_gone",
     `this session is pinned to policy ${nameOfPolicy(pinned)}, which no engine serves (there are: ${[...new Set(slots.map((slot) => nameOfPolicy(policyAt(slot))))].join(", ")}): open another one`,
   );
+}
+
+/** Whether some engine serves the model of the wish, or there is none to be asked what it serves. */
+export function isServed(all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): boolean {
+  const { session } = wish;
+  if (session.spec.sandboxed || session.spec.any_model) return true;
+  const place = placeOf(all, routes, wish);
+  return mayLead(ruled(place.among, place.model, place.route), place, session);
+}
+
+/** The names that harnesses ask for on their own mean the session's model, in a sandbox or where its operator says so. */
+function mayLead(slots: readonly EngineSlot[], { model, route }: ModelPlace, { spec }: Placed): boolean {
+  return spec.sandboxed || spec.any_model || isKnown(slots, model, route);
 }
 
 /**

@@ -9,7 +9,7 @@ import { untilAborted } from "../../base/host/until-aborted.ts";
 import { isPinned, type SessionOptions } from "../../base/schema/session-spec.ts";
 import type { EngineFacts } from "../../engines/index.ts";
 import { assertModelOf } from "./assert-served.ts";
-import { candidates, pick, type RoutedModel, routedModelOf } from "./choose-engine.ts";
+import { candidates, isServed, pick, type RoutedModel, routedModelOf } from "./choose-engine.ts";
 import { conflict } from "./conflict.ts";
 import { EngineLease, type LeaseEvents } from "./engine-lease.ts";
 import { assertTrainable, EngineSlot, type EngineSpec } from "./engine-slot.ts";
@@ -95,15 +95,25 @@ export class EnginePool implements AsyncDisposable {
     return own === null ? this.models : [own];
   }
 
-  /** Throws `request_invalid` when no engine serves the session's model. */
-  assertServes(spec: Parameters<typeof assertModelOf>[0]): void {
-    assertModelOf(spec, this.slots, this.#routes);
+  /** Throws `request_invalid` when no engine serves the session's model, not even by a list of this moment. */
+  async assertServes(spec: Parameters<typeof assertModelOf>[0]): Promise<void> {
+    try {
+      assertModelOf(spec, this.slots, this.#routes);
+    } catch {
+      await this.#listAgain();
+      assertModelOf(spec, this.slots, this.#routes);
+    }
+  }
+
+  /** Asks the engines what they serve now, where none is known to serve what is wanted. Throws the signal's reason. */
+  async lookFor(wish: Wish, signal: AbortSignal): Promise<void> {
+    if (!isServed(this.slots, this.#routes, wish)) await untilAborted(this.#listAgain(), signal);
   }
 
   /** Before a rollout is prepared. Throws `policy_gone` where no engine has the policy that its session is pinned to. */
   assertPolicyOf({ pinned_policy: pinned = null, model = null }: Partial<SessionOptions>): void {
     if (pinned === null) return;
-    const spec = { purpose: "eval", policy_mode: "pin", pinned_policy: pinned, sandboxed: true, model } as const;
+    const spec = { purpose: "eval", policy_mode: "pin", pinned_policy: pinned, sandboxed: true, any_model: false, model } as const;
     const session = { spec, placement: { engineNames: [], pinned, began: null } };
     this.#candidates({ session, model: model ?? this.facts.models[0] ?? "", agent: "main", request_class: "main" });
   }
@@ -246,6 +256,10 @@ export class EnginePool implements AsyncDisposable {
     this.#closing.abort(new AlidadeError("cancelled", "the proxy is stopping"));
     this.changed();
     await Promise.all(this.slots.map((slot) => this.#close(slot)));
+  }
+
+  async #listAgain(): Promise<void> {
+    await Promise.all(this.slots.map((slot) => slot.listing.again()));
   }
 
   #candidates(wish: Wish): EngineSlot[] {

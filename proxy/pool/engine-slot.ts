@@ -9,6 +9,7 @@ import type { Purpose } from "../../base/schema/session-spec.ts";
 import type { Engine, EngineFacts } from "../../engines/index.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import { checkPolicy, type NamedWeights } from "./engine-word.ts";
+import { ModelListing } from "./model-listing.ts";
 
 /** An engine as it is handed to the proxy. */
 export type EngineSpec = {
@@ -54,7 +55,8 @@ export interface RunningCall {
 export class EngineSlot {
   readonly name: string;
   readonly engine: Engine;
-  readonly facts: EngineFacts;
+  /** As it was probed, with the models that it listed last. */
+  facts: EngineFacts;
   readonly models: string[] | null;
   readonly purpose: Purpose;
   /** Added at run time: the pool closes it. */
@@ -74,6 +76,8 @@ export class EngineSlot {
   readonly breaker = new CircuitBreaker();
   /** Whether it samples: one probe for all rollouts that wait for it, which may be hundreds. */
   readonly question = new SharedWork<boolean>();
+  /** Asks it anew what it serves. */
+  readonly listing = new ModelListing(() => this.#listModels());
   /** Number of the last call that went there, in the order of all calls of the pool. */
   lastLease = 0;
   readonly inFlight = new Set<RunningCall>();
@@ -147,6 +151,11 @@ export class EngineSlot {
     return this.facts.models.includes(model);
   }
 
+  /** Whether this name of its own is weights laid on another model. */
+  isAdapter(model: string): boolean {
+    return this.facts.adapters?.includes(model) ?? false;
+  }
+
   /** What it serves from now on; the calls on it were let through under another name, or under this one. */
   nameWeights({ policy, engineVersion, word }: NamedWeights & { word: string | null }): void {
     this.policy = policy;
@@ -159,6 +168,11 @@ export class EngineSlot {
   /** From now on nothing is sampled on what was computed before. */
   renewSalt(): void {
     this.cacheSalt = newId("salt");
+  }
+
+  async #listModels(): Promise<void> {
+    const listed = await this.engine.models?.(AbortSignal.timeout(listedWithinMs));
+    if (listed) this.facts = { ...this.facts, models: listed.models, adapters: listed.adapters };
   }
 
   /** Stops what runs on it; every call is answered with this error, its partial ids kept. */
@@ -187,6 +201,9 @@ export class EngineSlot {
     };
   }
 }
+
+/** A list is one small GET. */
+const listedWithinMs = 10_000;
 
 /** An engine, with its name of the model. */
 export type ServedBy = { slot: EngineSlot; model: string };

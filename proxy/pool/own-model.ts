@@ -22,7 +22,7 @@ export type Placement = {
 
 /** What of a session the pool looks at. */
 export type Placed = {
-  readonly spec: Pick<SessionSpec, "purpose" | "policy_mode" | "pinned_policy" | "sandboxed" | "model">;
+  readonly spec: Pick<SessionSpec, "purpose" | "policy_mode" | "pinned_policy" | "sandboxed" | "model" | "any_model">;
   readonly placement: Placement;
 };
 

@@ -4,14 +4,45 @@ import type { Policy } from "../../base/schema/policy.ts";
 import type { EngineSlot } from "./engine-slot.ts";
 import type { EngineRoute } from "./routes.ts";
 
-/** Engines that the rule names, else those that are for this model, else those for any. */
+/**
+ * Engines that the rule names, else those that are for this model, else those for any; draining ones too, because their
+ * models go to no other engine's model.
+ */
 export function ruled(all: readonly EngineSlot[], model: string, route: EngineRoute | null): EngineSlot[] {
-  const slots = all.filter((slot) => !slot.isDraining);
   const names = route?.engine === undefined ? null : [route.engine].flat();
-  if (names) return slots.filter((slot) => names.includes(slot.name));
-  const meant = slots.filter((slot) => slot.models !== null && slot.takes(model));
-  return meant.length > 0 ? meant : slots.filter((slot) => slot.models === null);
+  if (names) return all.filter((slot) => names.includes(slot.name));
+  const meant = all.filter((slot) => slot.models !== null && slot.takes(model));
+  return meant.length > 0 ? meant : all.filter((slot) => slot.models === null);
 }
+
+/** Does the name lead anywhere, by a rule or because one of these engines, which the rules leave, serves it? */
+export function isKnown(slots: readonly EngineSlot[], model: string, route: EngineRoute | null): boolean {
+  if (route?.engine !== undefined || route?.engine_model !== undefined) return true;
+  return slots.some((slot) => isFor(slot, model));
+}
+
+/** By its name, by the operator's globs, or because the engine lists no models. */
+export function isFor(slot: EngineSlot, model: string): boolean {
+  return slot.models !== null || slot.facts.models.length === 0 || slot.serves(model) || slot.serves(plainName(model));
+}
+
+/** Served by the first model that there is, a slip of the pen would train that one. */
+export function unknownModel(all: readonly EngineSlot[], model: string): AlidadeError {
+  return new AlidadeError(
+    "model_unknown",
+    `no engine serves the model "${model.slice(0, 200)}"; they serve ${servedNames(all)}. Ask for one of these, lead the name to an engine with routes or the engine's models, or open the session with any_model: true (--any-model), where any other name means the first model`,
+    { param: "model" },
+  );
+}
+
+/** For a sentence: a hosted API lists hundreds. */
+export function servedNames(slots: readonly EngineSlot[]): string {
+  const names = [...new Set(slots.flatMap((slot) => slot.facts.models))];
+  const more = names.length > namesTold ? ` and ${names.length - namesTold} more` : "";
+  return `${names.slice(0, namesTold).join(", ") || "no model by a name"}${more}`;
+}
+
+const namesTold = 20;
 
 /** Engines that serve the model by its name, else those at the step of `name@step`, else those of the policy. */
 export function forModel(slots: EngineSlot[], model: string, route: EngineRoute | null): EngineSlot[] {
@@ -21,7 +52,10 @@ export function forModel(slots: EngineSlot[], model: string, route: EngineRoute 
   if (route?.engine_model !== undefined || route?.engine !== undefined) return slots;
   const step = stepOf(model);
   if (step === null) return preferPolicy(slots);
-  const at = slots.filter((slot) => slot.policy?.version === step || String(slot.policy?.step) === step);
+  const at = slots.filter((slot) => {
+    const policy = routedPolicy(slot, model, route) ?? slot.policy;
+    return policy?.version === step || String(policy?.step) === step;
+  });
   if (at.length > 0) return at;
   throw new AlidadeError("model_unknown", `no engine is at "${step}", which ${model} asks for; there are: ${versionsOf(slots)}`, {
     param: "model",
@@ -41,13 +75,13 @@ export function modelAt(slot: EngineSlot, model: string, route: EngineRoute | nu
   return slot.serves(plain) ? plain : (slot.facts.models[0] ?? model);
 }
 
-/** The policy of a model that has its own name at the engine, as LoRA adapters do. */
+/** The policy of a model that has its own weights at the engine: an adapter, or what is served as `name@step`. */
 export function routedPolicy(slot: EngineSlot, model: string, route: EngineRoute | null): Policy | null {
   if (route?.policy) return route.policy;
-  const requested = route?.engine_model ?? model;
-  const step = stepOf(requested);
-  if (step === null || !slot.serves(requested)) return null;
-  return { version: requested, step: /^\d{1,15}$/.test(step) ? Number(step) : null };
+  const served = modelAt(slot, model, route);
+  const step = stepOf(served);
+  const isOwn = slot.isAdapter(served) || (step !== null && served === (route?.engine_model ?? model) && slot.serves(served));
+  return isOwn ? { version: served, step: step !== null && /^\d{1,15}$/.test(step) ? Number(step) : null } : null;
 }
 
 /** What stands behind the last `@` of `name@step`. */

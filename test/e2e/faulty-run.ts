@@ -95,7 +95,7 @@ export async function faultyRun(t: TestContext, options: FaultyRunOptions): Prom
   const proxy = scope.use(
     await HarnessProxy.start({ engine: adapter, store, version: "test", onError: (error, what) => void unseen.push([what, error]) }),
   );
-  const { session, key } = await proxy.openSession({ purpose: "train", ...options.spec });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", ...options.spec });
   sessionId = session.id;
   const struckRequests: RelayedRequest[] = [];
   const front = scope.use(

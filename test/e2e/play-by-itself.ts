@@ -71,7 +71,7 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
       onError: (error, what) => void unseen.push([what, error]),
     }),
   );
-  const { session, key } = await proxy.openSession({ purpose: "train", harness: options.harness, ...options.spec });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", harness: options.harness, ...options.spec });
   const context = {
     instruction: task.instruction,
     baseUrl: proxy.url,

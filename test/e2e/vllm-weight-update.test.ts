@@ -149,7 +149,7 @@ function worstOf(recorded: (number | null)[], scored: (number | null)[]): number
 }
 
 async function sayOnce(proxy: HarnessProxy): Promise<Trajectory> {
-  const { session, key } = await proxy.openSession({ purpose: "train" });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train" });
   const client = new Client(proxy, session.id, key);
   await client.say(messages);
   return client.trajectory();
@@ -164,7 +164,7 @@ async function ownWeights(t: TestContext): Promise<string> {
 
 /** One whose answers are words alone, and long enough for an update in their middle. */
 async function talker(proxy: HarnessProxy, logit_bias: Record<string, number>): Promise<Client> {
-  const { session, key } = await proxy.openSession({ purpose: "train", sampling: { logit_bias, max_tokens: 600 } });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", sampling: { logit_bias, max_tokens: 600 } });
   return new Client(proxy, session.id, key);
 }
 

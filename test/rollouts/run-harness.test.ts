@@ -80,7 +80,7 @@ async function begin(
   }: { agentSeconds: number; script: string; spec?: Partial<SessionSpec>; log?: NetworkLog },
 ) {
   const signal = AbortSignal.timeout(60_000);
-  const { session, key } = await proxy.openSession(spec);
+  const { session, key } = await proxy.openSession({ any_model: true, ...spec });
   const limits = Limits.parse({ agent_seconds: agentSeconds, output_bytes: 2_000 });
   const sandbox = scope.use(
     await localProcess.create(

@@ -48,7 +48,7 @@ test("record runs a program as it is, passes its exit code on and leaves its tra
 test("a program that names rollouts in its calls is recorded as one session each, and show finds each by its name", async () => {
   await using engine = await ScriptedEngine.start(talk);
   const out = fresh();
-  const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+  const body = JSON.stringify({ model: "scripted", messages: [{ role: "user", content: "hi" }] });
   const script = `for (const name of ["g1-0", "g1-1"])
     await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
       method: "POST", body: ${JSON.stringify(body)},

@@ -27,7 +27,7 @@ function chat(url: string, key: string, messages: unknown[], signal?: AbortSigna
   return fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "any", messages }),
+    body: JSON.stringify({ model: "scripted", messages }),
     ...(signal && { signal }),
   });
 }

@@ -141,6 +141,10 @@ export class ScriptedEngine implements AsyncDisposable {
   /** A server of before the summer of 2026 renders the messages, whatever ids it is given, and says nothing. */
   takesPromptIds = true;
   models = ["scripted"];
+  /** Adapters that it lists beside them: by name, the model that each stands on. */
+  adapters: Record<string, string> = {};
+  /** How often it was asked what it serves. */
+  listed = 0;
   /** What its tokenizer reads as one token anywhere in a text. */
   specials: readonly string[] = [];
   readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing).catch(() => outgoing.destroy()));
@@ -168,7 +172,11 @@ export class ScriptedEngine implements AsyncDisposable {
     if (incoming.url === "/health") return void outgoing.writeHead(200).end();
     if (incoming.url === "/weight_info" && this.weightVersion !== null) return json(outgoing, 200, { weight_version: this.weightVersion });
     if (incoming.url?.startsWith("/reset_prefix_cache") && this.prefixReset !== null) return json(outgoing, 200, this.prefixReset);
-    if (incoming.url === "/v1/models") return json(outgoing, 200, { data: this.models.map((id) => ({ id, max_model_len: 100_000 })) });
+    if (incoming.url === "/v1/models") {
+      this.listed++;
+      const models = this.models.map((id) => ({ id, max_model_len: 100_000 }));
+      return json(outgoing, 200, { data: [...Object.entries(this.adapters).map(([id, parent]) => ({ id, parent })), ...models] });
+    }
     if (incoming.url === "/version") return json(outgoing, 200, { version: "scripted" });
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk as Buffer);

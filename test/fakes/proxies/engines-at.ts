@@ -13,6 +13,7 @@ export type EnginesAt = AsyncDisposable & {
   engines: Record<string, ScriptedEngine>;
   /** What the operator was told. */
   told: string[];
+  /** Takes any model's name, unless the specification says otherwise. */
   open(spec?: Partial<SessionSpec>): Promise<Client>;
   control(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<{ status: number; body: Record<string, unknown> }>;
   /** How many calls each engine has sampled or refused. */
@@ -57,7 +58,7 @@ export async function enginesAt(
     told,
     calls: () => Object.fromEntries(Object.entries(engines).map(([name, { requests }]) => [name, requests.length])),
     open: async (spec = {}) => {
-      const { session, key } = await proxy.openSession(spec);
+      const { session, key } = await proxy.openSession({ any_model: true, ...spec });
       return new Client(proxy, session.id, key);
     },
     control: async (method, path, body, signal) => {

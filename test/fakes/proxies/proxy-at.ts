@@ -13,6 +13,7 @@ export type ProxyAt = AsyncDisposable & {
   engine: ScriptedEngine;
   /** What the proxy could not tell over HTTP: tests end by asking that it is empty. */
   unseen: unknown[];
+  /** Takes any model's name, unless the specification says otherwise. */
   open(spec?: Partial<SessionSpec>): Promise<Client>;
 };
 
@@ -41,7 +42,7 @@ export async function proxyAt(
     engine,
     unseen,
     open: async (spec = {}) => {
-      const { session, key } = await proxy.openSession(spec);
+      const { session, key } = await proxy.openSession({ any_model: true, ...spec });
       return new Client(proxy, session.id, key);
     },
     [Symbol.asyncDispose]: () => release.disposeAsync(),

@@ -10,7 +10,7 @@ export async function recordChat(engineUrl: string, folder: string, turns: numbe
   const engine = engineNamed("vllm").create({ baseUrl: engineUrl, apiKey: null });
   try {
     await using proxy = await HarnessProxy.start({ engine, store: new DiskStore(join(folder, "sessions")), version: "test" });
-    const { session, key } = await proxy.openSession({ purpose: "train" });
+    const { session, key } = await proxy.openSession({ any_model: true, purpose: "train" });
     const client = new Client(proxy, session.id, key);
     const messages: unknown[] = [{ role: "system", content: "You are terse." }];
     for (let turn = 0; turn < turns; turn++) {

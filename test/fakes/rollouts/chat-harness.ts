@@ -21,7 +21,7 @@ const ask = (body: Record<string, unknown>): Promise<Response> =>
   fetch(`${process.env.OPENAI_BASE_URL}/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${process.env.OPENAI_API_KEY}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: process.env.ALIDADE_MODEL ?? "any", ...body }),
+    body: JSON.stringify({ model: process.env.ALIDADE_MODEL ?? "scripted", ...body }),
   });
 const titler = { role: "system", content: "You are a title generator." };
 

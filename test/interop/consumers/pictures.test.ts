@@ -70,7 +70,7 @@ async function sampled(): Promise<Trajectory[]> {
   const played: Trajectory[] = [];
   for (const index of [0, 1]) {
     const spec = { purpose: "train", group_id: "g", sample_index: index, rollout_id: `roll${index}` } as const;
-    const { session, key } = await proxy.openSession(spec);
+    const { session, key } = await proxy.openSession({ any_model: true, ...spec });
     const client = new Client(proxy, session.id, key);
     const messages: Record<string, unknown>[] = [shows(1)];
     messages.push(await client.say(messages, { max_tokens: 12, seed: 10 + index }), shows(2 + index));

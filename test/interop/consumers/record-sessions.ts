@@ -65,7 +65,7 @@ async function talks(t: TestContext, vllm: Vllm): Promise<Trajectory[]> {
 }
 
 async function talk(proxy: HarnessProxy, spec: Partial<SessionSpec>): Promise<Trajectory> {
-  const { session, key } = await proxy.openSession(spec);
+  const { session, key } = await proxy.openSession({ any_model: true, ...spec });
   const client = new Client(proxy, session.id, key);
   // The first is the longer one, so that it is the row of formats with one row a rollout, whichever of their rules decides.
   const starts = { "Tell me about the sea.": ["Go on.", "And then?", "What else?"], "Tell me about the desert.": ["Go on."] };

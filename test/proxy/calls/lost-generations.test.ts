@@ -44,7 +44,7 @@ for (const [index, kind] of ["vllm", "sglang", "llama-cpp"].entries())
       );
       const clients: Client[] = [];
       for (let number = 0; number < sessions; number++) {
-        const { session, key } = await proxy.openSession({ purpose: "live" });
+        const { session, key } = await proxy.openSession({ any_model: true, purpose: "live" });
         clients.push(new Client(proxy, session.id, key));
       }
       isDropping = true;

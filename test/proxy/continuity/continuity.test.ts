@@ -37,7 +37,7 @@ async function at(policy: Policy | Sampling[], spec: Partial<SessionSpec> = {}, 
   const engine = scope.use(await TemplatedEngine.start(said, thoughts));
   const store = new MemoryStore();
   const proxy = scope.use(await start(engine, store, scope));
-  const { session, key } = await proxy.openSession({ purpose: "train", continuity: "auto", ...spec });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", continuity: "auto", ...spec });
   const release = scope.move();
   return { engine, store, proxy, client: new Client(proxy, session.id, key), [Symbol.asyncDispose]: () => release.disposeAsync() };
 }
@@ -302,7 +302,7 @@ test("an engine that takes no ids is asked with messages, and says so on every c
   const engine = scope.use(await TemplatedEngine.start(() => ({ text: "Fine." })));
   engine.takesPromptIds = false;
   const proxy = scope.use(await start(engine, new MemoryStore(), scope));
-  const { session, key } = await proxy.openSession({ continuity: "auto" });
+  const { session, key } = await proxy.openSession({ any_model: true, continuity: "auto" });
   const client = new Client(proxy, session.id, key);
   await client.say([...hi, await client.say(hi), more]);
   assert.deepEqual(await told(client, engine), ["first_turn", "no_token_in"]);
@@ -346,7 +346,7 @@ test("an adapter that says nothing of another prompt is found out by the prompt 
       version: "test",
     }),
   );
-  const { session, key } = await proxy.openSession({ purpose: "train" });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train" });
   const client = new Client(proxy, session.id, key);
   await client.say([...hi, await client.say(hi), more]);
   const { calls } = await client.trajectory();
@@ -379,7 +379,7 @@ test("another process goes on from the log: state is nothing but the record", as
   for (let life = 0; life < 3; life++) {
     await using proxy = await start(engine, store, scope, { rebuild: true });
     if (life === 0) {
-      const opened = await proxy.openSession({ purpose: "train", continuity: "auto" });
+      const opened = await proxy.openSession({ any_model: true, purpose: "train", continuity: "auto" });
       key = opened.key;
       sessionId = opened.session.id;
     }
@@ -397,7 +397,7 @@ test("another worker of the same model goes on; one with another template render
     const old = scope.use(await TemplatedEngine.start(policy, "printed", tokenizer));
     const other = scope.use(await TemplatedEngine.start(policy, thoughts, tokenizer));
     const proxy = scope.use(await start(old, new MemoryStore(), scope));
-    const { session, key } = await proxy.openSession({ purpose: "train", continuity: "auto" });
+    const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", continuity: "auto" });
     const client = new Client(proxy, session.id, key);
     const messages: Chat = [...hi];
     messages.push(await client.say(messages), more);
@@ -431,7 +431,7 @@ test("a full context is the same error with continuity and without", async () =>
     const engine = scope.use(await TemplatedEngine.start(() => ({ text: "word ".repeat(20) })));
     engine.maxModelLen = 120;
     const proxy = scope.use(await start(engine, new MemoryStore(), scope));
-    const { session, key } = await proxy.openSession({ continuity });
+    const { session, key } = await proxy.openSession({ any_model: true, continuity });
     const client = new Client(proxy, session.id, key);
     const messages: Chat = [...hi];
     for (;;) {

@@ -24,7 +24,7 @@ async function proxyWith(options: PracticeEngineOptions = {}, relay: "buffered" 
   const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
   scope.defer(() => adapter.close());
   const proxy = scope.use(await HarnessProxy.start({ engine: adapter, store: new MemoryStore(), version: "test" }));
-  const { session, key } = await proxy.openSession({ purpose: "train", relay });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", relay });
   const release = scope.move();
   return { adapter, proxy, client: new Client(proxy, session.id, key), [Symbol.asyncDispose]: () => release.disposeAsync() };
 }

@@ -19,7 +19,7 @@ test("on a sampling engine with byte pairs, calls, thoughts, free talk and cut-o
   await using relay = await startRecordingRelay(engine.url);
   const adapter = engineNamed("vllm").create({ baseUrl: relay.url, apiKey: null });
   await using proxy = await HarnessProxy.start({ engine: adapter, store: new MemoryStore(), version: "test" });
-  const { session, key } = await proxy.openSession({ purpose: "train", restore: "full" });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", restore: "full" });
   const client = new Client(proxy, session.id, key);
   const messages: Record<string, unknown>[] = [{ role: "user", content: "What is in naïve 日本?" }];
   for (let turn = 0; turn < 12; turn++) {

@@ -147,7 +147,7 @@ test("a deleted session is sealed and dropped from memory; its trajectory is rea
     fetch(`${at.proxy.url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "m", messages: hi }),
+      body: JSON.stringify({ model: "scripted", messages: hi }),
     });
   assert.equal((await chat()).status, 200);
   const seen = (await at.control("GET", `/sessions/${session_id}`)).body;

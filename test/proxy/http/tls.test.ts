@@ -54,7 +54,7 @@ test("harnesses call the proxy by HTTPS under a name of its certificate, and a s
   const tls = await readTlsFiles({ cert: join(folder, "proxy.pem"), key: join(folder, "proxy-key.pem") });
   await using served = await proxyAt(() => ({ text: "a secret word" }), { host: "0.0.0.0", tls });
   assert.match(served.proxy.url, /^https:\/\/localhost:\d+$/);
-  const { session, key } = await served.proxy.openSession({ relay: "live" });
+  const { session, key } = await served.proxy.openSession({ any_model: true, relay: "live" });
   const dispatcher = new Agent({ connect: { ca: await readFile(join(folder, "ca.pem")) } });
   t.after(() => dispatcher.destroy());
   const body = JSON.stringify({ model: "any", stream: true, messages: [{ role: "user", content: "hi" }] });

@@ -80,7 +80,7 @@ for (const [kind, { start }] of Object.entries(cases))
       for (const [title, each] of Object.entries(attacks))
         for (const relayed of ["buffered", "live"] as const) {
           attack = each;
-          const { session, key: sessionKey } = await proxy.openSession({ relay: relayed });
+          const { session, key: sessionKey } = await proxy.openSession({ any_model: true, relay: relayed });
           const client = new Client(proxy, session.id, sessionKey);
           const messages = [{ role: "user", content: "hi" }];
           const response = await client.chat({ messages, stream: relayed === "live" });
@@ -122,7 +122,7 @@ for (const [kind, { start }] of Object.entries(cases))
       await using proxy = await HarnessProxy.start({ engine, store: new MemoryStore(), version: "test" });
       assertHidden(JSON.stringify(proxy.facts), "facts");
       for (const relayed of ["buffered", "live"] as const) {
-        const { session, key: sessionKey } = await proxy.openSession({ relay: relayed });
+        const { session, key: sessionKey } = await proxy.openSession({ any_model: true, relay: relayed });
         const client = new Client(proxy, session.id, sessionKey);
         const response = await client.chat({ messages: [{ role: "user", content: "hi" }], stream: relayed === "live" });
         assert.equal(response.status, 200, await response.clone().text());
@@ -143,7 +143,7 @@ test("what a model says is given and recorded as it was sampled, a key in it too
   const engine = engineNamed("vllm").create({ baseUrl: server.url, apiKey: key });
   {
     await using proxy = await HarnessProxy.start({ engine, store: new MemoryStore(), version: "test" });
-    const { session, key: sessionKey } = await proxy.openSession({});
+    const { session, key: sessionKey } = await proxy.openSession({ any_model: true });
     const client = new Client(proxy, session.id, sessionKey);
     assert.equal((await client.say([{ role: "user", content: "hi" }])).content, `It is ${key}.`);
     assert.ok(JSON.stringify(await client.entries()).includes(`It is ${key}.`));

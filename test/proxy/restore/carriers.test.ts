@@ -40,7 +40,7 @@ async function at(
   const store = new MemoryStore();
   const start = (): Promise<HarnessProxy> => HarnessProxy.start({ engine: adapter, store, version: "test" });
   const proxy = await start();
-  const { session, key } = await proxy.openSession({ purpose: "train", ...spec });
+  const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", ...spec });
   const release = scope.move();
   const place: At = {
     engine,
