@@ -44,6 +44,7 @@ export const errorCodes = {
   sandbox_error: "infrastructure",
   tool_service_failed: "infrastructure",
   user_failed: "infrastructure",
+  harness_blind: "infrastructure",
   image_pull_failed: "infrastructure",
   image_build_failed: "infrastructure",
   pack_failed: "infrastructure",

@@ -56,6 +56,8 @@ export interface Harness {
    * Absent: a task with a simulated user is refused for it.
    */
   readonly resumes?: true;
+  /** What in its configuration hands the pictures of tools on to the model, for who finds it blind. Absent: nothing is to be set. */
+  readonly sight?: string;
   /** The context window, in tokens, that it always assumes. */
   readonly fixedWindow?: number;
   /**

@@ -24,6 +24,7 @@ export const harnessRegistry = registryOf<Harness>({
     input: "text?",
     tools: "boolean?",
     resumes: "boolean?",
+    sight: "text?",
     fixedWindow: "number?",
     makes: "list",
     commands: "list",

@@ -123,10 +123,18 @@ async function whyNoTools(
   signal: AbortSignal,
 ): Promise<AlidadeError | null> {
   const { failure = null, down = null } = prepared.tools ?? {};
+  if (failure?.code === "harness_blind") return new AlidadeError(failure.code, `${failure.message}${sightOf(plan)}`, { cause: failure });
   if (failure === null || down === null) return failure;
   const [isAgents] = await findDoing(setup, plan, prepared, signal)([{ server: down.name, service: down.service }]);
   if (!isAgents) return failure;
   return new AlidadeError("tool_service_killed", `${failure.message}; what the agent did is why, for a new one answers`);
+}
+
+/** What would cure it. */
+function sightOf({ harness: { name, sight } }: RolloutPlan): string {
+  return sight === undefined
+    ? `; ${name} must hand the pictures of MCP results on to the model as they are`
+    : `; ${name} hands them on by ${sight}`;
 }
 
 /** How a replay ended that nothing follows; null where it is to be sampled on, and has arrived. */

@@ -106,7 +106,9 @@ function labelsOf({ spec }: Session, { dialect, headers, body }: Exchange): Call
 function restoreTurns(session: Session, agent: string, request: NeutralRequest): RestoreResult {
   const restored = continueFrom(session, request, restore(session, session.sent.recall(agent, request.messages)));
   if (session.spec.sandboxed) assertImagesInside(restored.messages);
-  return { ...restored, messages: keepPictures(session, restored.messages) };
+  const messages = keepPictures(session, restored.messages);
+  session.sight.look(request.messages, messages);
+  return { ...restored, messages };
 }
 
 type FoundCall = Relayed & { isReplay: boolean };

@@ -15,6 +15,7 @@ import type { Call } from "./call.ts";
 import type { CallRun } from "./call-run.ts";
 import type { LazyLog } from "./lazy-log.ts";
 import { pausedWithin } from "./paused-within.ts";
+import { PictureCheck } from "./picture-check.ts";
 import { afterTry, placementOf } from "./placement.ts";
 import { Running } from "./running.ts";
 import { SentBefore } from "./sent-before.ts";
@@ -27,6 +28,7 @@ type Happened = Answered | Replayed | Refused;
 export class Session implements Placed {
   readonly running: Running;
   readonly sent = new SentBefore();
+  readonly sight = new PictureCheck();
   /** What its first calls are answered from, instead of an engine; null: nothing. */
   replay: Replay | null = null;
   readonly #state: SessionState;

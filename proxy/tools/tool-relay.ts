@@ -49,6 +49,8 @@ export class ToolRelay implements AsyncDisposable {
     this.#services = services;
     this.#asked = new AskedCalls(session);
     this.#runs = session.state.toolRuns;
+    const { blind } = session.sight;
+    blind.addEventListener("abort", () => this.#failed.abort(blind.reason), { once: true });
   }
 
   /** Writes the lists of tools into the session's log. The relay owns the services: disposing it closes them. */
@@ -69,7 +71,10 @@ export class ToolRelay implements AsyncDisposable {
     return this.#services.map(({ server }) => server.name);
   }
 
-  /** Fires when a failed service does not answer our ping either, or when the log cannot be written. The agent then has no tools. */
+  /**
+   * Fires when a failed service does not answer our ping either, when the log cannot be written, and when the harness shows the
+   * model no picture of its tools. The agent then has no tools.
+   */
   get failed(): AbortSignal {
     return this.#failed.signal;
   }
@@ -162,6 +167,8 @@ export class ToolRelay implements AsyncDisposable {
     } catch (error) {
       return this.#notRecorded(error);
     }
+    const pictures = content.content.flatMap(({ type, data }) => (type === "image" && typeof data === "string" ? [data] : []));
+    this.#session.sight.passed(`${server}.${tool}`, pictures, asked.tool_call_id);
     return answer;
   }
 

@@ -9,6 +9,7 @@ import { commandHarness, harnesses } from "../../harnesses/index.ts";
 import { assertTakesTask } from "../../rollouts/accepted/index.ts";
 import { type RolloutOutcome, rolloutsOn } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
+import { pngOf } from "../fakes/records/png.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { writeTask } from "../fakes/rollouts/small-task.ts";
 import { placeOf, type RawMessage, rawService, usualAnswer } from "../fakes/tools/tool-services.ts";
@@ -28,7 +29,12 @@ const callAndWork = `${call}; echo yes > done.txt`;
 type Dies = (message: RawMessage) => boolean;
 
 /** `make`: gives each set of services its own, by its number; 0 is the agent's. `command`: what the agent runs. */
-async function outcomeWith(t: TestContext, make: (set: number) => Dies, command = callAndWork): Promise<RolloutOutcome> {
+async function outcomeWith(
+  t: TestContext,
+  make: (set: number) => Dies,
+  command = callAndWork,
+  { content, asks = [] }: { content?: unknown[]; asks?: { name: string; arguments: string }[] } = {},
+): Promise<RolloutOutcome> {
   const place = await mkdtemp(join(tmpdir(), "alidade-tools-"));
   t.after(() => rm(place, { recursive: true }));
   await writeTask(place, "small");
@@ -37,7 +43,7 @@ async function outcomeWith(t: TestContext, make: (set: number) => Dies, command 
     rawService((message, outgoing) => {
       if (dies(message)) outgoing.destroy();
       else if (message.method === "tools/call")
-        return `{"jsonrpc":"2.0","id":${message.id},"result":{"content":[{"type":"text","text":"written"}]}}`;
+        return `{"jsonrpc":"2.0","id":${message.id},"result":{"content":${JSON.stringify(content ?? [{ type: "text", text: "written" }])}}}`;
       return usualAnswer(message, '[{"name":"write"}]');
     });
   const { backend } = await pickBackend("process", t.signal);
@@ -51,7 +57,7 @@ async function outcomeWith(t: TestContext, make: (set: number) => Dies, command 
     reply: ({ messages }) =>
       messages.some(({ role }) => role === "assistant")
         ? { text: "done" }
-        : { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command }) }] },
+        : { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command }) }, ...asks] },
     does: async (setup, { tasks: [task], harness }, signal) => {
       assert.ok(task);
       const own = { ...task, environment: { ...task.environment, services: environment.services, tools: environment.tools } };
@@ -113,6 +119,16 @@ test("services that stop answering without the agent's calls too are no result",
     return (message) => dies(message) || (message.method === "ping" && ++pings > 1);
   });
   assert.deepEqual([record.error?.code, record.verdict], ["tool_service_failed", null]);
+});
+
+test("a harness that shows the model no picture of its tools measures nothing, and the message says what would cure it", async (t) => {
+  // The harness of these tests runs `command` of whatever tool the model names, so the call of this one is made by the first.
+  const asks = [{ name: "write", arguments: '{"command":"true"}' }];
+  const asked = call.replace('name: "write"', 'name: "write", arguments: { command: "true" }');
+  const content = [{ type: "image", data: pngOf(8, 8).toString("base64"), mimeType: "image/png" }];
+  const { record } = await outcomeWith(t, () => () => false, `${asked} > seen.txt; echo yes > done.txt`, { content, asks });
+  assert.deepEqual([record.error?.code, record.verdict], ["harness_blind", null], JSON.stringify(record.error));
+  assert.match(record.error?.message ?? "", /front-shop\.write answered with a picture of 8x8 .*; command must hand the pictures of MCP/);
 });
 
 test("a task with servers of tools is refused by name for a harness that takes none", () => {
