@@ -6,7 +6,7 @@ import type { Services } from "../base/schema/environment/services.ts";
 import type { Environment, GoldScript, GraderSpec, Task, TaskStep } from "../base/schema/task.ts";
 import type { Grader } from "../graders/index.ts";
 import { graderOf, specOfGrader } from "../graders/index.ts";
-import { nodeInside, withDisplay } from "../sandboxes/index.ts";
+import { displayClash, nodeInside, withDisplay } from "../sandboxes/index.ts";
 import { nodeWord, withNode } from "./node-environment.ts";
 import { issuesError, taskError } from "./task-error.ts";
 
@@ -15,6 +15,8 @@ export type TaskPlace = { name: string; folder(path: string, field: string): Pro
 
 /** Throws `task_invalid` naming the field. */
 export async function resolveTask(given: Task, place: TaskPlace, graders?: readonly Grader[]): Promise<Task> {
+  const clash = displayClash(given.environment);
+  if (clash) throw taskError(place.name, `environment.${clash.field}`, clash.message);
   const task = { ...given, environment: withDisplay(given.environment) };
   assertServersOf(task, place);
   assertStepsReadNone(task, place);

@@ -24,7 +24,7 @@ export function withDisplay(environment: Environment): Environment {
   if (display === undefined) return environment;
   const { service, size } = display;
   const own = services[service] ?? null;
-  if (own?.entrypoint?.[1] === screenProgram) return environment;
+  if (isDisplayService(own)) return environment;
   const shows = display.page !== undefined ? ["page", display.page] : own?.command ? ["program", ...own.command] : ["empty"];
   const others = Object.entries(services).filter(([name, { network }]) => name !== service && network === "apart");
   const screen: Service = {
@@ -53,6 +53,11 @@ export function withDisplay(environment: Environment): Environment {
     services: { ...services, [service]: screen },
     ...((server !== null || tools.length > 0) && { tools: [...(server ? [server] : []), ...tools] }),
   };
+}
+
+/** A display of a task that was made what it stands for before. */
+export function isDisplayService(service: Service | null | undefined): boolean {
+  return service?.entrypoint?.[1] === screenProgram;
 }
 
 function readyOnes(services: [string, Service][]): Service["depends_on"] {

@@ -1,5 +1,6 @@
 /** A screen that the agent looks at and acts on, shown by a service apart. */
 import { z } from "zod";
+import { ServiceName } from "./services.ts";
 
 export const defaultScreen = "1280x800";
 
@@ -24,10 +25,7 @@ export const neverOffered = ["browser_evaluate", "browser_run_code_unsafe"];
 
 export const Display = z
   .strictObject({
-    service: z
-      .string()
-      .min(1)
-      .describe("the service that shows it; if environment.services does not have it, it is Alidade's desktop image"),
+    service: ServiceName.describe("the service that shows it; if environment.services does not have it, it is Alidade's desktop image"),
     size: ScreenSize.default(defaultScreen).describe("width and height in pixels"),
     page: z
       .url({ protocol: /^https?$/ })

@@ -7,7 +7,9 @@ import { ImageName } from "./image-name.ts";
 import { startOrder } from "./start-order.ts";
 
 /** As names of hosts are; compose files have the underscore too. */
-const ServiceName = z.string().regex(/^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/i, "letters, digits, dot, dash and underscore, at most 63");
+export const ServiceName = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9_.-]{0,61}[a-z0-9])?$/i, "letters, digits, dot, dash and underscore, at most 63");
 
 /** The folder in which a service finds its `files`. */
 export const serviceFiles = "/srv/files";
@@ -73,7 +75,7 @@ export const Service = z
 export type Service = z.infer<typeof Service>;
 
 /** A task of a sandbox and eight more is a deployment, and takes a machine of its own. */
-const mostServices = 8;
+export const mostServices = 8;
 /** Names of the sandbox itself. */
 const taken = ["main", "localhost", "sandbox"];
 
@@ -99,6 +101,12 @@ export const Services = z.record(ServiceName, Service).superRefine((services, { 
   if (startOrder(services) === null) complain([], "wait for each other in a circle (depends_on)");
 });
 export type Services = z.infer<typeof Services>;
+
+/** Names that are taken: those of services, of their aliases and of the sandbox itself, in small letters. */
+export function namesOfServices(services: Services): string[] {
+  const own = Object.entries(services).flatMap(([name, { aliases }]) => [name, ...aliases]);
+  return [...taken, ...own.map((name) => name.toLowerCase())];
+}
 
 /** Returns the services that do not share the sandbox's network namespace. */
 export function servicesApart(services: Services = {}): Services {

@@ -53,12 +53,12 @@ export const ToolServer = z
 export type ToolServer = z.infer<typeof ToolServer>;
 
 /** Bounds connections, and the part of the first prompt that lists tools. */
-const mostServers = 8;
+export const mostToolServers = 8;
 
 export const ToolServers = z
   .array(ToolServer)
   .min(1)
-  .max(mostServers)
+  .max(mostToolServers)
   .superRefine((servers, { addIssue }) => {
     const seen = new Set<string>();
     for (const [index, { name }] of servers.entries()) {

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Environment } from "../../../base/schema/task.ts";
 import { browserKeys, toolKeys } from "../../../rollouts/accepted/browser-keys.ts";
 import { browserPolicy } from "../../../sandboxes/desktop/browser-policy.ts";
+import { displayClash } from "../../../sandboxes/desktop/display-clash.ts";
 import { desktopWord, withDisplay } from "../../../sandboxes/desktop/with-display.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 
@@ -74,6 +77,53 @@ test("a size that is no screen and a page that is no web page are refused by fie
   assert.equal(pathOf({ size: "800" }), "display.size");
   assert.equal(pathOf({ page: "javascript:alert(1)" }), "display.page");
   assert.equal(pathOf({ page: "file:///etc/passwd" }), "display.page");
+});
+
+test("a display that cannot stand beside the task's own services and servers of tools is refused in one sentence", () => {
+  const clashOf = (environment: object) => {
+    const { field, message } = displayClash(Environment.parse(environment)) ?? { field: null, message: null };
+    return field && `${field} ${message}`;
+  };
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`s${at}`, desk]));
+  const tool = (name: string) => ({ name, service: "desk", port: 8000 });
+  assert.equal(clashOf({ services: { desk }, tools: [tool("shop")], display }), null);
+  assert.equal(clashOf(withDisplay(Environment.parse({ services: { desk }, display }))), null);
+  assert.equal(clashOf({ services: many(7), display }), null);
+  assert.equal(clashOf({ services: many(8), display }), "services are 8, and display.service adds screen: a task has at most 8");
+  assert.equal(
+    clashOf({ services: { desk: { ...desk, aliases: ["Screen"] } }, display }),
+    "display.service is screen, a name that is taken: choose another",
+  );
+  assert.match(clashOf({ services: { desk }, display: { ...display, service: "main" } }) ?? "", /^display\.service is main, a name/);
+  const twice = clashOf({ services: { desk }, tools: [tool("shop"), tool("computer")], display });
+  assert.equal(twice, "tools.1.name is computer, the name of the display's own server of tools (tools: computer): choose another");
+  const playwright = { service: "screen", tools: "playwright" };
+  assert.match(clashOf({ services: { desk }, tools: [tool("playwright")], display: playwright }) ?? "", /^tools\.0\.name is playwright/);
+  assert.equal(clashOf({ services: { desk }, tools: [tool("computer")], display: { ...display, tools: "none" } }), null);
+  const eight = Array.from({ length: 8 }, (_, at) => tool(`t${at}`));
+  assert.match(clashOf({ services: { desk }, tools: eight, display }) ?? "", /^tools are 8, and the display's own server .* at most 8$/);
+});
+
+test("a task whose display has a strange name, or one server of tools too many, does not load", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-display-"));
+  t.after(() => rm(folder, { recursive: true }));
+  await cp(join(import.meta.dirname, "../../../examples/tasks/ticket-desk"), folder, { recursive: true });
+  const path = join(folder, "task.yaml");
+  const written = await readFile(path, "utf8");
+  const loaded = async (text: string) => {
+    assert.notEqual(text, written);
+    await writeFile(path, text);
+    return loadTasks(path);
+  };
+  await assert.rejects(
+    loaded(written.replace("service: screen", 'service: "my screen"')),
+    /environment\.display\.service: is "my screen": letters, digits/,
+  );
+  const twice = written.replace("  display:", "  tools: [{ name: computer, service: desk, port: 8080 }]\n  display:");
+  await assert.rejects(loaded(twice), {
+    code: "task_invalid",
+    message: /environment\.tools\.0\.name.* is computer, the name of the display's own/,
+  });
 });
 
 test("the known calls of a task may name the server of tools that its display brings", async () => {

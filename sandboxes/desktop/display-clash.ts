@@ -1,0 +1,25 @@
+/** Why a display cannot stand beside what its task declares. What a display adds is made behind the schema, which cannot see it. */
+import { mostServices, namesOfServices } from "../../base/schema/environment/services.ts";
+import { mostToolServers, plainToolName } from "../../base/schema/environment/tool-servers.ts";
+import type { Environment } from "../../base/schema/task.ts";
+import { isDisplayService } from "./with-display.ts";
+
+/** `field`: below `environment`. null: it can. */
+export function displayClash({ display, services = {}, tools = [] }: Environment): { field: string; message: string } | null {
+  if (display === undefined || isDisplayService(services[display.service])) return null;
+  const { service } = display;
+  if (!Object.hasOwn(services, service)) {
+    if (namesOfServices(services).includes(service.toLowerCase()))
+      return { field: "display.service", message: `is ${service}, a name that is taken: choose another` };
+    const count = Object.keys(services).length;
+    if (count >= mostServices)
+      return { field: "services", message: `are ${count}, and display.service adds ${service}: a task has at most ${mostServices}` };
+  }
+  if (display.tools === "none") return null;
+  const own = `the display's own server of tools (tools: ${display.tools})`;
+  const index = tools.findIndex(({ name }) => plainToolName(name) === display.tools);
+  if (index >= 0) return { field: `tools.${index}.name`, message: `is ${display.tools}, the name of ${own}: choose another` };
+  if (tools.length >= mostToolServers)
+    return { field: "tools", message: `are ${tools.length}, and ${own} comes to them: a task has at most ${mostToolServers}` };
+  return null;
+}
