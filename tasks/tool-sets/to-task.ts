@@ -29,8 +29,11 @@ export function taskIdOf({ set, domain }: SetDomain, row: unknown): string {
 const service = "set";
 const port = 8000;
 
-export function toTask(place: SetDomain & { folder: string }, value: unknown, where: string): Task {
-  const { set, domain, folder } = place;
+/** `user_model`: speaks for the customer; null: the run's own. */
+type SetPlace = SetDomain & { folder: string; user_model: string | null };
+
+export function toTask(place: SetPlace, value: unknown, where: string): Task {
+  const { set, domain, folder, user_model } = place;
   const row = parseTask(SetRow, value, where);
   const calls = (list: SetRow["gold_calls"]) => list.map((call) => ({ server: domain, ...call }));
   const bad = Object.entries(row.bad_calls).filter(([, list]) => list.length > 0);
@@ -38,6 +41,7 @@ export function toTask(place: SetDomain & { folder: string }, value: unknown, wh
   const task = {
     task_id: taskIdOf(place, row),
     instruction: instructionOf(row),
+    ...(row.user && { simulated_user: customerOf(row.user, user_model) }),
     environment: {
       services: { [service]: serviceOf(place, row.id, folder) },
       tools: [{ name: domain, service, port }],
@@ -53,6 +57,12 @@ export function toTask(place: SetDomain & { folder: string }, value: unknown, wh
     labels: { ...row.labels, set, domain, id: row.id },
   };
   return parseTask(Task, task, where);
+}
+
+/** As the set's own loop has it, and with the words of its own prompt. */
+function customerOf({ instructions, begins }: NonNullable<SetRow["user"]>, model: string | null) {
+  const stop = ["###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###"];
+  return { model, instructions, opening: begins, stop, max_turns: 100, temperature: 0 };
 }
 
 function serviceOf({ set, domain }: SetDomain, id: string, files: string) {
@@ -104,5 +114,7 @@ ${instruction}`;
   return `You are a customer service agent. Help the customer by the policy below, with the tools that you have.
 In each turn either write to the customer or call tools, and never both. What you write is all that the customer sees.
 
-${instruction}`;
+${instruction}
+
+The customer writes:`;
 }

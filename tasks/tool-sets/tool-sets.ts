@@ -4,6 +4,7 @@
  *
  *     set: tau2
  *     domain: retail
+ *     user_model: gpt-4.1   # speaks for the customers
  */
 import { z } from "zod";
 import { loadEach } from "../load-each.ts";
@@ -15,7 +16,11 @@ import { installedSet } from "./installed-set.ts";
 import { taskIdOf, toTask } from "./to-task.ts";
 
 const SetFile = z.discriminatedUnion("set", [
-  z.strictObject({ set: z.literal("tau2"), domain: z.enum(["retail", "airline"]) }),
+  z.strictObject({
+    set: z.literal("tau2"),
+    domain: z.enum(["retail", "airline"]),
+    user_model: z.string().min(1).max(200).nullable().default(null).describe("speaks for the customer; left out: the run's own"),
+  }),
   z.strictObject({ set: z.literal("agentdojo"), domain: z.enum(["banking", "slack", "travel", "workspace"]) }),
 ]);
 
@@ -28,14 +33,14 @@ export const toolSets: TaskFormat = {
   },
 
   async load(path, options) {
-    const asked = parseTask(SetFile, await readYaml(path, { followsLinks: true }), path);
+    const { user_model, ...asked } = { user_model: null, ...parseTask(SetFile, await readYaml(path, { followsLinks: true }), path) };
     const { folder, rows } = await installedSet(asked, options);
     const found = (await readRows(rows, options)).map(({ value }) => ({ value, id: taskIdOf(asked, value) }));
     const wanted = found.filter(({ id }) => options.only?.has(id) ?? true);
     return loadEach(
       wanted,
       ({ id }) => `${path} ${id}`,
-      async ({ value, id }) => toTask({ ...asked, folder }, value, `${path} ${id}`),
+      async ({ value, id }) => toTask({ ...asked, folder, user_model }, value, `${path} ${id}`),
       options,
     );
   },

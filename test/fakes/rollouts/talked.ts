@@ -5,19 +5,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { SimulatedUser } from "../../../base/schema/simulated-user.ts";
+import type { Task } from "../../../base/schema/task.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import type { Harness } from "../../../harnesses/index.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
 import { type ResumePlan, type RolloutOutcome, rolloutsOn, toResumePlan } from "../../../rollouts/index.ts";
-import { pickBackend } from "../../../sandboxes/index.ts";
+import { pickBackend, type SandboxBackend } from "../../../sandboxes/index.ts";
 import type { ScriptedReply, WireRequest } from "../engines/scripted-engine.ts";
 import { runner } from "./small-run.ts";
 import { writeTask } from "./small-task.ts";
 
-const isUser = ({ messages }: WireRequest) => JSON.stringify(messages[0]).includes("You are a customer");
+/** By the first of its messages, which harnesses have for themselves. */
+const isUser = ({ messages }: WireRequest) => JSON.stringify(messages[0]).includes("customer");
 
 export type Talk = {
   harness: Harness;
+  /** Instead of the small task, with its user. */
+  task?: Task;
+  /** Instead of the process sandbox. */
+  backend?: SandboxBackend;
   user?: Partial<SimulatedUser>;
   /** What the customer and the agent say, by how often each has spoken before. */
   customer: readonly ScriptedReply[];
@@ -33,12 +39,15 @@ export type Talked = RolloutOutcome & {
   resume: ResumePlan | null;
 };
 
-export async function talked(t: TestContext, { harness, user = {}, customer, agent, limits = {} }: Talk): Promise<Talked> {
+export async function talked(
+  t: TestContext,
+  { harness, task: given, backend: wanted, user = {}, customer, agent, limits = {} }: Talk,
+): Promise<Talked> {
   const place = await mkdtemp(join(tmpdir(), "alidade-dialogue-"));
   t.after(() => rm(place, { recursive: true }));
   await writeTask(place, "small", "", limits);
   const seen: { customer: WireRequest[]; agent: WireRequest[] } = { customer: [], agent: [] };
-  const { backend } = await pickBackend("process", t.signal);
+  const backend = wanted ?? (await pickBackend("process", t.signal)).backend;
   const outcomes: Talked[] = [];
   const run = await runner(t, place, {
     path: join(place, "run"),
@@ -51,11 +60,11 @@ export async function talked(t: TestContext, { harness, user = {}, customer, age
       const reply = (who === "customer" ? customer : agent)[seen[who].length - 1] ?? { text: "?" };
       return typeof reply === "function" ? reply(request) : reply;
     },
-    does: async (setup, { tasks: [task] }, signal) => {
-      assert.ok(task);
+    does: async (setup, { tasks: [small] }, signal) => {
+      assert.ok(small);
       const simulated_user = SimulatedUser.parse({ instructions: "You are a customer. You want a file.", ...user });
       const plan = { rollout_id: "alone", attempt: 1, group_id: "g", group_size: 1, sample_index: 0, retries: 0, task_hash: "hash" };
-      const own = { ...plan, task: { ...task, simulated_user }, harness, session: { purpose: "train" } as const };
+      const own = { ...plan, task: given ?? { ...small, simulated_user }, harness, session: { purpose: "train" } as const };
       const outcome = await rolloutsOn(setup).submit(own, signal);
       const id = outcome.record.user?.session_id;
       const ofUser = id === undefined ? null : reconstruct(await setup.proxy.sessions.store.read(id));
