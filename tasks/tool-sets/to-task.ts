@@ -30,9 +30,9 @@ const service = "set";
 const port = 8000;
 
 /** `user_model`: speaks for the customer; null: the run's own. */
-type SetPlace = SetDomain & { folder: string; user_model: string | null };
+type InstalledPlace = SetDomain & { folder: string; user_model: string | null };
 
-export function toTask(place: SetPlace, value: unknown, where: string): Task {
+export function toTask(place: InstalledPlace, value: unknown, where: string): Task {
   const { set, domain, folder, user_model } = place;
   const row = parseTask(SetRow, value, where);
   const calls = (list: SetRow["gold_calls"]) => list.map((call) => ({ server: domain, ...call }));
