@@ -1,5 +1,5 @@
 /*
- * Installs the dependencies when they are missing or older than the lock, before `npm test` and `npm run demo`: a fresh
+ * Installs the dependencies when they are missing or older than the lock, before `npm test`, `npm run demo` and `npm run train`: a fresh
  * clone needs one command. Runs under any Node from 14 on, for the pinned `node` package that supplies Node 24 is itself
  * among the dependencies. A script of its own, because a shell that has run `node` once keeps the path of the old one.
  */

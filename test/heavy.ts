@@ -26,6 +26,7 @@ export const heavy: readonly string[] = [
   "test/e2e/siblings.test.ts",
   "test/e2e/strays.test.ts",
   "test/e2e/train-online.test.ts",
+  "test/examples/train.test.ts",
   "test/graders/tests.test.ts",
   "test/interop/trainers/live.test.ts",
   "test/package.test.ts",

@@ -24,6 +24,11 @@ const scratch = scratchFolder("weights");
 const forever = new AbortController().signal;
 const text = Array.from({ length: 30 }, (_, line) => `${line}: the tests of module ${line * 7} fail with code ${line * 31}\n`).join("");
 
+/** As long as a harness's, with the turn that the taught model gives. */
+const longPrompt = encode(
+  `${text.repeat(3)}<|im_start|>user\nPrint the names as initials.<|im_end|>\n<|im_start|>assistant\n<think>\nNames as initials.\n</think>\n\n<tool_call>\n{"name": "bash", "arguments": {"command": "sed -i s/plain/short/ style.js"}}\n</tool_call><|im_end|>`,
+);
+
 /** Each way in which a folder may store the same architecture. */
 const stored: Record<string, { config?: WrittenConfig; dtype?: "BF16" }> = {
   single: {},
@@ -35,12 +40,17 @@ test("logprobs of a folder are those of transformers on the same files", async (
   if (!(await need(t, "consumers"))) return;
   const prompts = [encode(text), encode("Read the file."), encode(text.slice(100, 900))];
   for (const [name, { config, dtype }] of Object.entries(stored)) await writeLlamaFolder(join(scratch, name), 5, config, dtype);
-  const asked = Object.keys(stored).map((name) => ({ folder: join(scratch, name), double: true, prompts }));
+  const written = Object.keys(stored).map((name) => ({ name, folder: join(scratch, name), double: true, prompts }));
+  // In single precision, as `npm run train` trains it.
+  const asked = [
+    ...written,
+    { name: "taught", folder: join(root, "examples/train/model"), double: false, prompts: [...prompts, longPrompt] },
+  ];
   const theirs = await byTransformers(t, asked);
-  for (const [at, { folder }] of asked.entries()) {
+  for (const [at, { name, folder, prompts }] of asked.entries()) {
     const policy = newPolicy({ seed: 1, ...(await readLlamaFolder(folder)) });
     const worst = await worstDifference(policy, prompts, theirs[at] ?? []);
-    t.diagnostic(`${folder.slice(scratch.length + 1)}: ${prompts.flat().length} tokens, worst difference ${worst.toExponential(1)}`);
+    t.diagnostic(`${name}: ${prompts.flat().length} tokens, worst difference ${worst.toExponential(1)}`);
     // Keys and values are kept in single precision here, and norms are computed in it there.
     assert.ok(worst < 1e-5, `${worst}`);
   }
@@ -57,7 +67,9 @@ async function worstDifference(policy: PracticePolicy, prompts: number[][], thei
   return worst;
 }
 
-async function byTransformers(t: TestContext, asked: { folder: string; double: boolean; prompts: number[][] }[]): Promise<number[][][]> {
+type Asked = { folder: string; double: boolean; prompts: number[][] };
+
+async function byTransformers(t: TestContext, asked: Asked[]): Promise<number[][][]> {
   const argv = ["-W", "ignore", join(root, "test/practice/logprobs.py")];
   const env = { ...process.env, CUDA_VISIBLE_DEVICES: "", HF_HUB_OFFLINE: "1", OMP_NUM_THREADS: "1" };
   const child = spawn(join(consumersPlace(), "venv/bin/python"), argv, { env, signal: t.signal, stdio: ["pipe", "pipe", "pipe"] });

@@ -1,0 +1,161 @@
+"""A Llama in plain PyTorch, and its files: what `npm run train` needs of transformers and safetensors, so that it needs neither.
+
+The names of its parameters are those of the files, which transformers, vLLM and the embedded engine read too.
+"""
+
+import json
+import os
+import struct
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Norm(nn.Module):
+    def __init__(self, width, epsilon):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon) * self.weight
+
+
+def linear(inputs, outputs):
+    return nn.Linear(inputs, outputs, bias=False)
+
+
+class Attention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        width, self.size = config["hidden_size"], config["head_dim"]
+        self.heads, self.shared = config["num_attention_heads"], config["num_key_value_heads"]
+        self.q_proj, self.o_proj = linear(width, self.heads * self.size), linear(self.heads * self.size, width)
+        self.k_proj, self.v_proj = linear(width, self.shared * self.size), linear(width, self.shared * self.size)
+
+    def forward(self, x, angles, past):
+        """x: [batch, tokens, width]. `past`: keys and values of what stands before all of them. Returns its own, too."""
+        batch, tokens, _ = x.shape
+        q, k, v = (
+            project(x).view(batch, tokens, -1, self.size).transpose(1, 2) for project in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        q, k = turned(q, angles), turned(k, angles)
+        own, mask = (k, v), None
+        if past is not None:
+            k, v = (torch.cat([before.expand(batch, -1, -1, -1), mine], dim=2) for before, mine in zip(past, own))
+            mask = torch.ones(tokens, k.shape[2], dtype=torch.bool).tril(k.shape[2] - tokens)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=past is None, enable_gqa=True)
+        return self.o_proj(mixed.transpose(1, 2).reshape(batch, tokens, -1)), own
+
+
+def turned(x, angles):
+    cosine, sine = angles
+    one, other = x.chunk(2, dim=-1)
+    return torch.cat([one * cosine - other * sine, other * cosine + one * sine], dim=-1)
+
+
+class Mlp(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        width, hidden = config["hidden_size"], config["intermediate_size"]
+        self.gate_proj, self.up_proj, self.down_proj = linear(width, hidden), linear(width, hidden), linear(hidden, width)
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Layer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.input_layernorm = Norm(config["hidden_size"], config["rms_norm_eps"])
+        self.self_attn = Attention(config)
+        self.post_attention_layernorm = Norm(config["hidden_size"], config["rms_norm_eps"])
+        self.mlp = Mlp(config)
+
+    def forward(self, x, angles, past):
+        mixed, own = self.self_attn(self.input_layernorm(x), angles, past)
+        x = x + mixed
+        return x + self.mlp(self.post_attention_layernorm(x)), own
+
+
+class Body(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.embed_tokens = nn.Embedding(config["vocab_size"], config["hidden_size"])
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config["num_hidden_layers"]))
+        self.norm = Norm(config["hidden_size"], config["rms_norm_eps"])
+
+
+class Llama(nn.Module):
+    """With the embedding as its output head (`tie_word_embeddings`)."""
+
+    def __init__(self, config):
+        super().__init__()
+        assert config["tie_word_embeddings"], "a head of its own is not read here"
+        self.config = config
+        self.model = Body(config)
+        half = config["head_dim"] // 2
+        self.frequency = 1.0 / config["rope_theta"] ** (torch.arange(half, dtype=torch.float32) / half)
+
+    def forward(self, ids, past=None):
+        """[batch, tokens] -> hidden states, and what later tokens need as their `past`."""
+        start = 0 if past is None else past[0][0].shape[2]
+        angle = torch.arange(start, start + ids.shape[1], dtype=torch.float32)[:, None] * self.frequency
+        angles = angle.cos(), angle.sin()
+        x, kept = self.model.embed_tokens(ids), []
+        for index, layer in enumerate(self.model.layers):
+            x, own = layer(x, angles, None if past is None else past[index])
+            kept.append(own)
+        return self.model.norm(x), kept
+
+    def logits(self, hidden):
+        return F.linear(hidden, self.model.embed_tokens.weight)
+
+
+NAMES = {torch.float32: "F32", torch.bfloat16: "BF16"}
+
+
+def load(folder):
+    folder = Path(folder)
+    model = Llama(json.loads((folder / "config.json").read_text()))
+    data = (folder / "model.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    kinds = {name: dtype for dtype, name in NAMES.items()}
+    state = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        start, end = (8 + length + at for at in entry["data_offsets"])
+        state[name] = torch.frombuffer(bytearray(data[start:end]), dtype=kinds[entry["dtype"]]).view(entry["shape"]).float()
+    model.load_state_dict(state)
+    return model
+
+
+def save(model, folder, dtype=torch.float32):
+    """In the place of what is there: a reader sees the files of before or these."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    header, parts, at = {"__metadata__": {"format": "pt"}}, [], 0
+    for name, tensor in model.state_dict().items():
+        part = bytes_of(tensor.detach().to(dtype))
+        header[name] = {"dtype": NAMES[dtype], "shape": list(tensor.shape), "data_offsets": [at, at + len(part)]}
+        parts.append(part)
+        at += len(part)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    replace(folder / "model.safetensors", struct.pack("<Q", len(text)) + text + b"".join(parts))
+    replace(folder / "config.json", (json.dumps(model.config | {"torch_dtype": str(dtype).removeprefix("torch.")}, indent=2) + "\n").encode())
+
+
+def bytes_of(tensor):
+    """Without numpy, which PyTorch does not bring along."""
+    return bytes(tensor.contiguous().flatten().view(torch.uint8).tolist())
+
+
+def replace(path, data):
+    new = path.with_name(path.name + ".new")
+    new.write_bytes(data)
+    os.replace(new, path)

@@ -1,0 +1,2 @@
+/** One of the ways of names.js. */
+export const style = "plain";

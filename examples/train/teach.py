@@ -1,0 +1,73 @@
+"""The Python half of teach.ts: python teach.py LESSON.json FOLDER STEPS"""
+
+import json
+import random
+import sys
+import time
+
+import torch
+from llama import Llama, save
+from torch.nn import functional as F
+
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 1024,
+    "hidden_size": 64,
+    "intermediate_size": 160,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,  # the smallest that vLLM's attention takes on the CPU
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 16384,
+}
+RATE = 6e-3
+BATCH = 16
+# Most steps have the end of a prompt alone, which is fast and teaches the turns; the others a whole one, so that what stands far
+# away does not come to matter.
+WHOLE_EVERY = 5
+ENDS = (20, 160)
+
+
+def main():
+    lesson, folder, steps = json.load(open(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+    torch.set_num_threads(1)  # sums of several threads have another rounding: the same lesson makes the same model
+    torch.manual_seed(0)
+    pick = random.Random(0)
+    model = Llama(CONFIG)
+    torch.nn.init.normal_(model.model.embed_tokens.weight, std=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.0, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=RATE, total_steps=steps, pct_start=0.1)
+    started = time.monotonic()
+    for step in range(steps):
+        prompt = pick.choice(lesson["prompts"])
+        if step % WHOLE_EVERY != WHOLE_EVERY - 1:
+            prompt = prompt[-pick.randrange(*ENDS) :]
+        loss = loss_of(model, prompt, pick.sample(lesson["conversations"], BATCH))
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if step % 20 == 0 or step == steps - 1:
+            print(f"step {step}: loss {loss.item():.4f}, {time.monotonic() - started:.0f} s", flush=True)
+    save(model, folder, torch.bfloat16)
+
+
+def loss_of(model, prompt, conversations):
+    """Mean cross-entropy of what the model is to say, with the prompt computed once for all."""
+    length = max(len(one["ids"]) for one in conversations)
+    ids = torch.tensor([one["ids"] + [0] * (length - len(one["ids"])) for one in conversations])
+    mask = torch.tensor([one["mask"] + [0] * (length - len(one["mask"])) for one in conversations]).bool()[:, 1:]
+    hidden, _ = model(ids, model(torch.tensor([prompt]))[1])
+    return F.cross_entropy(model.logits(hidden[:, :-1][mask]), ids[:, 1:][mask])
+
+
+if __name__ == "__main__":
+    main()

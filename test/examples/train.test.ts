@@ -1,0 +1,84 @@
+/** `npm run train` in small: what it says and leaves, that its ratios are exact, and that the reward rises. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { drawCurve } from "../../examples/train/curve.ts";
+import { TrainedStep } from "../../examples/train/trained-step.ts";
+import { pi } from "../../harnesses/pi.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
+import { root } from "../fakes/processes/cli.ts";
+import { installedPack } from "../harness/installed-pack.ts";
+import { consumersPlace } from "../interop/consumers/place.ts";
+import { need } from "../needs.ts";
+
+const scratch = scratchFolder("train");
+
+test("without PyTorch it says in one sentence what is missing, and makes no run", async (t) => {
+  const { code, stderr } = await train(t, ["--python", "/bin/false", "--out", join(scratch, "none")]);
+  assert.equal(code, 2);
+  assert.equal(stderr.trim().split("\n").length, 1);
+  assert.match(stderr, /--python \/bin\/false has no PyTorch: name one that has it, or run `pip install torch/);
+  await assert.rejects(readdir(join(scratch, "none")));
+});
+
+test("the policy comes to do what the hidden tests pay for, on exact ratios", { timeout: 1_500_000 }, async (t) => {
+  if (!(await need(t, "consumers")) || (await installedPack(t, pi)) === null) return;
+  const { steps, stdout, svg } = await trained(t, "learns", ["--steps", "4"]);
+  for (const { rollouts, worst_ratio, lag, step } of steps) {
+    assert.equal(rollouts, 24, `step ${step} has no reward of some rollouts`);
+    assert.equal(lag, 0);
+    assert.ok(worst_ratio < 1e-3, `step ${step}: ${worst_ratio}`);
+  }
+  const rewards = steps.map(({ reward }) => reward);
+  assert.ok((rewards.at(-1) ?? 0) >= (rewards[0] ?? 1) + 0.2, JSON.stringify(rewards));
+  assert.match(svg, /Mean reward/);
+  assert.match(stdout, /Mean reward \d+ % → \d+ % after \d+ updates/);
+});
+
+test("a curve has a line for the mean and one for each task, broken where nothing was measured", () => {
+  const seconds = { update: 0.1, sample: 9, train: 3 };
+  const step = {
+    step: 0,
+    reward: 0.5,
+    rewards: { a: 0.25, "<b>": null },
+    rollouts: 8,
+    worst_ratio: 2e-6,
+    lag: null,
+    trained_tokens: 100,
+    seconds,
+  };
+  const svg = drawCurve([step, { ...step, step: 1, rewards: { a: 1, "<b>": 0 } }], "Mean reward");
+  assert.equal(svg.match(/<path /g)?.length, 3);
+  assert.match(svg, /&lt;b>/);
+  assert.equal(svg.match(/d="M[^ML"]*L[^ML"]*"/g)?.length, 2, "two whole lines");
+  assert.match(drawCurve([], "Mean reward"), /^<svg /);
+});
+
+type Done = { code: number | null; stdout: string; stderr: string };
+
+async function train(t: TestContext, argv: string[]): Promise<Done> {
+  const env = { ...process.env, CUDA_VISIBLE_DEVICES: "", OMP_NUM_THREADS: "1" };
+  const child = spawn(process.execPath, [join(root, "examples/train/train.ts"), ...argv], { env, stdio: ["ignore", "pipe", "pipe"] });
+  t.signal.addEventListener("abort", () => child.kill("SIGINT"));
+  const done: Done = { code: null, stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const)
+    child[name].setEncoding("utf8").on("data", (text: string) => {
+      done[name] += text;
+    });
+  [done.code] = await once(child, "close");
+  return done;
+}
+
+async function trained(t: TestContext, name: string, argv: string[]) {
+  const out = join(scratch, name);
+  const { code, stdout, stderr } = await train(t, ["--python", join(consumersPlace(), "venv/bin/python"), "--out", out, ...argv]);
+  t.diagnostic(stdout);
+  assert.equal(code, 0, stderr.slice(-4_000));
+  const [run = ""] = await readdir(out);
+  const lines = (await readFile(join(out, run, "steps.jsonl"), "utf8")).trim().split("\n");
+  const svg = await readFile(join(out, run, "curve.svg"), "utf8");
+  return { steps: lines.map((line) => TrainedStep.parse(JSON.parse(line))), stdout, svg };
+}
