@@ -2,8 +2,8 @@
 import type { TrainedStep } from "./trained-step.ts";
 
 const width = 860;
-const left = 56;
-const right = 130;
+const left = 72;
+const right = 150;
 const plot = { top: 46, height: 220 };
 const bars = { top: 310, height: 110 };
 const phases = [

@@ -80,6 +80,8 @@ def train(model, taught, optimizer, groups, args, shuffle):
         ratio = (batch.sampled(logprobs) - batch.old).exp()
         if worst is None:
             worst = (ratio.detach() - 1).abs().max().item()
+        if not any(advantages.values()):
+            break    # all did equally well in each group: the divergence alone would lead back to the habits
         gain = torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.28) * advantage).mean()
         divergence = (logprobs.exp() * (logprobs - reference)).sum(-1).mean()
         (args.divergence * divergence - gain).backward()

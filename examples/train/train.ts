@@ -32,7 +32,7 @@ const usage = `npm run train -- [options]
 
   --python <path>    a Python 3.9 or newer with PyTorch (python3)
   --steps <n>        updates at most (24); it ends before, when two steps in a row earn --enough
-  --enough <reward>  mean reward that is enough (0.9)
+  --enough <reward>  mean reward that is enough (0.85)
   --samples <n>      rollouts of each task a step (8)
   --seed <n>         of what is sampled (1)
   --rate <n>         learning rate (0.001)
@@ -48,7 +48,7 @@ async function train(): Promise<void> {
     options: {
       python: { type: "string", default: "python3" },
       steps: { type: "string", default: "24" },
-      enough: { type: "string", default: "0.9" },
+      enough: { type: "string", default: "0.85" },
       samples: { type: "string", default: "8" },
       seed: { type: "string", default: "1" },
       rate: { type: "string", default: "0.001" },
