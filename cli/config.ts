@@ -1,6 +1,7 @@
 /** What a configuration may hold: for a YAML file, the environment and flags. The schema is the manual: `alidade config --schema` prints it. */
 import { z } from "zod";
 import { isFile } from "../base/host/plug-ins.ts";
+import { Branching } from "../base/schema/branching.ts";
 import { EngineAddress } from "../base/schema/container-engine.ts";
 import { NetworkAccess } from "../base/schema/network.ts";
 import { Policy } from "../base/schema/policy.ts";
@@ -13,7 +14,6 @@ import { NamedGraderServer } from "../graders/index.ts";
 import { harnessRegistry } from "../harnesses/index.ts";
 import { dialects } from "../proxy/dialects/index.ts";
 import { Bounds, callsAtOnce, EngineRoute, resampleLost } from "../proxy/index.ts";
-import { Branching } from "../rollouts/branching/index.ts";
 import { backendRegistry } from "../sandboxes/index.ts";
 import { imageSources, TaskChoice } from "../tasks/index.ts";
 

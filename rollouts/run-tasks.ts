@@ -1,5 +1,6 @@
 /** The batch: tasks in, trajectories out. Every task gets `samples` rollouts, which are one group. */
 import { AlidadeError, messageOf } from "../base/errors.ts";
+import type { Branching } from "../base/schema/branching.ts";
 import { hashOfTask } from "../base/schema/ids.ts";
 import type { Sampling } from "../base/schema/message.ts";
 import type { RolloutRecord } from "../base/schema/rollout.ts";
@@ -14,7 +15,6 @@ import { noteLeftOut } from "./accepted/note-left-out.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { checkPublicNetwork } from "./accepted/public-network.ts";
 import { assertUserServed } from "./accepted/takes-task.ts";
-import type { Branching } from "./branching/branching.ts";
 import type { BranchingPolicy } from "./branching/branching-policy.ts";
 import { GroupTrees } from "./branching/group-trees.ts";
 import { brokenBy } from "./line/broken-by.ts";

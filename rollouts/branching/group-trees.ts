@@ -4,7 +4,7 @@
  * that goes on after a kill finds the same trees in its records.
  */
 import { messageOf } from "../../base/errors.ts";
-import { hashOf } from "../../base/schema/ids.ts";
+import type { Branching } from "../../base/schema/branching.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
@@ -12,9 +12,8 @@ import { toRecording } from "../../proxy/index.ts";
 import { toReplayPlans } from "../replay/to-replay-plans.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
 import type { RunSetup } from "../run-setup.ts";
-import type { Branching } from "./branching.ts";
-import type { BranchingPolicy, ForkPlace } from "./branching-policy.ts";
-import { forkPlaces } from "./fork-places.ts";
+import type { BranchingPolicy } from "./branching-policy.ts";
+import { chooseForks, depthOf, type WantedFork as ForkPoint } from "./choose-forks.ts";
 
 export type TreesOfRun = {
   setup: RunSetup;
@@ -112,22 +111,11 @@ export class GroupTrees {
     return (await Promise.all(plans)).flat();
   }
 
-  async #choose(group_id: string, group: Group, room: number) {
+  #choose(group_id: string, group: Group, room: number): Promise<ForkPoint[]> {
     const { setup, branching, policy } = this.#run;
     const engines = setup.proxy.pool.slots.map(({ facts }) => facts);
-    const places: ForkPlace[] = [];
-    for (const record of group.over) {
-      const recording = await this.#recording(record).catch(() => null);
-      if (recording === null || record.error !== null) continue;
-      const rollout = { rollout_id: record.rollout_id, depth: depthOf(record, group.over), reward: record.verdict?.reward ?? null };
-      const forksAt = (turn: number): number =>
-        group.over.filter(({ forked_from }) => forked_from?.rollout_id === record.rollout_id && forked_from.turn === turn).length;
-      places.push(...forkPlaces(rollout, recording, engines, forksAt));
-    }
-    let drawn = 0;
-    const random = (): number => Number.parseInt(hashOf([group_id, group.rounds, drawn++]).slice(0, 12), 16) / 2 ** 48;
-    const wanted = policy.forks({ places, room, width: branching.width, turns: branching.turns, random });
-    return withinBounds(wanted, places, { room, width: branching.width });
+    const members = group.over.map((record) => ({ record, read: () => this.#recording(record) }));
+    return chooseForks({ group_id, rounds: group.rounds, room, branching, policy, members, engines });
   }
 
   /** A fork that a process before this one began, as its next attempt. */
@@ -157,32 +145,7 @@ export class GroupTrees {
   }
 }
 
-type WantedFork = { rollout_id: string; turn: number; sample_index: number; attempt: number };
-
-/** The best places first, none of them more often than `width` allows, and none that there is not. */
-export function withinBounds(
-  wanted: readonly Pick<ForkPlace, "rollout_id" | "turn">[],
-  places: readonly ForkPlace[],
-  { room, width }: { room: number; width: number },
-): Pick<ForkPlace, "rollout_id" | "turn">[] {
-  const free = new Map(places.map((place) => [keyOf(place), width - place.forks]));
-  const chosen: Pick<ForkPlace, "rollout_id" | "turn">[] = [];
-  for (const { rollout_id, turn } of wanted) {
-    const left = free.get(keyOf({ rollout_id, turn })) ?? 0;
-    if (chosen.length >= room || left <= 0) continue;
-    free.set(keyOf({ rollout_id, turn }), left - 1);
-    chosen.push({ rollout_id, turn });
-  }
-  return chosen;
-}
-
-const keyOf = ({ rollout_id, turn }: Pick<ForkPlace, "rollout_id" | "turn">): string => `${rollout_id} ${turn}`;
-
-/** How many forks lie between a rollout and the task's beginning. */
-export function depthOf({ forked_from }: RolloutRecord, records: readonly RolloutRecord[]): number {
-  const parent = forked_from && records.find(({ rollout_id }) => rollout_id === forked_from.rollout_id);
-  return parent ? 1 + depthOf(parent, records) : 0;
-}
+type WantedFork = ForkPoint & { sample_index: number; attempt: number };
 
 /** The rounds that are over, by the records. Of the last one not all forks may have begun, so it is made once more with what is left. */
 function roundsOf(forks: readonly RolloutRecord[], records: readonly RolloutRecord[]): number {

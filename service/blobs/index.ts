@@ -4,3 +4,4 @@ export { isBlobKey } from "./keys.ts";
 export { openBlobs, openOwnBlobs } from "./open-blobs.ts";
 export { getAllPacked, getPacked, piecesOf, putAllPacked, putPacked } from "./packed.ts";
 export { mediaOf, type PackedPicture, packPictures, unpackPictures } from "./pictures.ts";
+export { packLog, unpackLog } from "./session-log.ts";

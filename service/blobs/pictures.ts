@@ -5,6 +5,7 @@ import type { Media } from "../../base/media/media.ts";
 import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
+import { isLog } from "./session-log.ts";
 
 /** Its bytes in base64, by their hash. */
 export const PackedPicture = z.object({ sha256: z.string(), base64: z.string() });
@@ -22,7 +23,7 @@ export function packPictures({ messages }: Pick<Trajectory, "messages">, media: 
 
 /** `lines`: the records of the blob, each as JSON. */
 export function unpackPictures(lines: readonly string[]): PackedPicture[] {
-  return lines.slice(recordsBefore).map((line) => PackedPicture.parse(readJson(line)));
+  return lines.slice(recordsBefore).flatMap((line) => (isLog(line) ? [] : [PackedPicture.parse(readJson(line))]));
 }
 
 export function mediaOf(pictures: readonly PackedPicture[]): Pick<Media, "read"> {

@@ -1,5 +1,6 @@
 /** What ends a group before all its rollouts are over. Each field of a set that does so is a bias of its results. */
 
+import { type ForkRound, forkRoundOf } from "../../base/schema/branching.ts";
 import { tryJson } from "../../base/schema/read-json.ts";
 import { type GroupBias, groupBiases } from "../../base/schema/reasons/group-biases.ts";
 import { wordsOf } from "../../base/schema/reasons/meaning.ts";
@@ -7,8 +8,8 @@ import { type Allocations, emptyHistory, History, withRewards } from "./allocati
 import type { AttemptResult, ResultRow, SetSpec } from "./records.ts";
 
 /** Rows that a group is made of; it may have fewer where it ends early. */
-export function sizeOf({ samples, allocation }: SetSpec): number {
-  return allocation?.most ?? samples;
+export function sizeOf({ samples, allocation, branching }: SetSpec): number {
+  return branching?.leaves ?? allocation?.most ?? samples;
 }
 
 /** A group's rollouts have so many places, from 0. */
@@ -18,7 +19,28 @@ export function placesOf(spec: SetSpec): number {
 
 /** Those from this place on are made when the first ones are over, if they are. */
 export function laterFrom(spec: SetSpec): number {
+  if (spec.branching !== undefined) return spec.samples;
   return spec.allocation?.first ?? placesOf(spec);
+}
+
+/** Some of its rollouts are begun when others are over, so a group is made of all its places. */
+export function hasLater({ allocation, branching }: SetSpec): boolean {
+  return allocation !== null || branching !== undefined;
+}
+
+/** The round of forks that a place of its groups is in; null: it is no fork. */
+export function forkRound({ branching, samples }: SetSpec, place: number): ForkRound | null {
+  return branching === undefined ? null : forkRoundOf(branching, samples, place);
+}
+
+/**
+ * Returns how many of a group's forks begin now. `open`: places that are not over, in order; none of them has begun. `rows`: the results
+ * so far. Without one that was measured there is nothing to fork.
+ */
+export function forksNow(spec: SetSpec, open: readonly number[], rows: readonly ResultRow[]): number {
+  const round = forkRound(spec, open[0] ?? 0);
+  if (round === null || !rows.some(({ state, payload }) => state === "completed" && payload !== null)) return 0;
+  return open.filter((place) => place < round.to).length;
 }
 
 /** Where a ledger keeps the history of the whole set; no task has this id. */
@@ -67,6 +89,7 @@ export function biasesOf(spec: SetSpec): GroupBias[] {
     early_stop: spec.early_stop !== null,
     straggler_cut: spec.straggler_cut !== null,
     allocation: spec.allocation !== null,
+    branching: spec.branching !== undefined,
   };
   return wordsOf(groupBiases).filter((name) => isOn[name]);
 }
@@ -81,6 +104,8 @@ export function enoughStand(enough: number): string {
   return `${enough} results of its group stand, which is enough (early_stop, over_provision)`;
 }
 
+export const nothingToFork = "no rollout of its group so far was measured, so there is nothing to fork (branching)";
+export const noPlaceToFork = "there is no place left in its group where a fork may begin (branching)";
 export const notAllocated = "its group got no more samples (allocation)";
 export const joinedLate = "its group had ended before it was submitted (early_stop, over_provision, straggler_cut)";
 export const cutByClock = "it was slower than its group by more than straggler_cut allows";

@@ -1,10 +1,11 @@
 /** The records of the ledger: what a trainer asks for, what a node takes, and what an attempt came to. No tokens. */
 import { z } from "zod";
+import { Branching } from "../../base/schema/branching.ts";
 import { Policy } from "../../base/schema/policy.ts";
 import { groupBiases } from "../../base/schema/reasons/group-biases.ts";
 import { wordsOf } from "../../base/schema/reasons/meaning.ts";
 import { ResumeRecord, Tier } from "../../base/schema/rollout.ts";
-import { Purpose, SessionOptions } from "../../base/schema/session-spec.ts";
+import { ForkedFrom, Purpose, SessionOptions } from "../../base/schema/session-spec.ts";
 import { Task } from "../../base/schema/task.ts";
 
 /** What is left out stays so: the service's own configuration holds then, and not a default of ours. */
@@ -118,6 +119,9 @@ const SetFields = z.strictObject({
     .nullable()
     .default(null)
     .describe("samples go where they teach most, after the first ones of each group; null: each group has `samples`"),
+  branching: Branching.optional().describe(
+    "forks of a group's rollouts: `samples` of them begin at the task's beginning, and when these are over the others begin behind turns of theirs; a built-in policy",
+  ),
   straggler_cut: z
     .strictObject({
       share: z.number().min(0).max(1).default(0).describe("of the group's results, which must stand; 0: from its first claim on"),
@@ -137,7 +141,7 @@ export type OnStale = SetSpec["on_stale"];
 export type GroupVersions = SetSpec["group_versions"];
 
 function contradictions(spec: z.infer<typeof SetFields>): [field: keyof SetSpec, message: string][] {
-  const { max_version_lag: lag, groups_per_step: groups, early_stop, samples, purpose, seed = null } = spec;
+  const { max_version_lag: lag, groups_per_step: groups, early_stop, samples, purpose, branching, seed = null } = spec;
   const { first = samples, most = samples } = spec.allocation ?? {};
   const isPinned = (spec.pinned_policy ?? null) !== null;
   const isSeeded = [spec.sampling ?? {}].flat().some((one) => one.seed !== undefined);
@@ -179,7 +183,26 @@ function contradictions(spec: z.infer<typeof SetFields>): [field: keyof SetSpec,
       "allocation",
       "allocation is given in a set of the purpose eval, whose tasks are sampled alike: leave it out",
     ),
-    ...when(early_stop !== null && early_stop > samples, "early_stop", `early_stop is ${early_stop}: give ${samples} (samples) at most`),
+    ...when(
+      branching !== undefined && branching.leaves <= samples,
+      "branching",
+      `branching has leaves ${branching?.leaves}, and samples is ${samples}: give more leaves, for the forks are those beyond samples`,
+    ),
+    ...when(
+      branching !== undefined && (spec.allocation !== null || spec.over_provision > 0),
+      "branching",
+      `branching is given beside ${spec.allocation === null ? "over_provision" : "allocation"}, which decides how many rollouts a group has too: leave one of them out`,
+    ),
+    ...when(
+      branching !== undefined && purpose === "eval",
+      "branching",
+      "branching is given in a set of the purpose eval, whose tasks are sampled alike: leave it out",
+    ),
+    ...when(
+      early_stop !== null && early_stop > (branching?.leaves ?? samples),
+      "early_stop",
+      `early_stop is ${early_stop}: give ${branching?.leaves ?? samples} (${branching === undefined ? "samples" : "leaves"}) at most`,
+    ),
   ];
 }
 
@@ -256,6 +279,9 @@ export const AttemptResult = z.strictObject({
   policies: z.array(Policy).describe("that its own calls were sampled with, in order"),
   oldest_step: policyStep.describe("lowest policy step that sampled its own calls; null: that of one of them is unknown"),
   newest_step: policyStep.describe("the highest one"),
+  forked_from: ForkedFrom.nullable()
+    .default(null)
+    .describe("the turn of another rollout of its group that it goes on from (`branching`); null: it began at the task's beginning"),
   turns: z.number().int(),
   sampled_tokens: z.number().int(),
   trainable_tokens: z.number().int(),

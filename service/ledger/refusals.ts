@@ -31,7 +31,7 @@ export const refusals = {
   wholeGroupsOnly: (key: string) =>
     new AlidadeError(
       "request_invalid",
-      `group "${key}" is of a set with allocation, which decides how many rollouts a group has: submit whole groups (POST /sets/:id/groups)`,
+      `group "${key}" is of a set with allocation or branching, which decides when its rollouts begin: submit whole groups (POST /sets/:id/groups)`,
       { param: "index" },
     ),
   beyondGroup: (key: string, size: number, place: number) =>

@@ -78,6 +78,7 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
     policies: [],
     oldest_step: null,
     newest_step: null,
+    forked_from: null,
     turns: 0,
     sampled_tokens: 0,
     trainable_tokens: 0,

@@ -2,7 +2,7 @@
 import { Turns } from "../../base/host/turns.ts";
 import { hashOfTask } from "../../base/schema/ids.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { placesOf } from "./group-tools.ts";
+import { hasLater, placesOf } from "./group-tools.ts";
 import type { GroupPart, SetSpec } from "./records.ts";
 import { refusals } from "./refusals.ts";
 
@@ -47,7 +47,7 @@ export function planSubmission(
     if (found.hash !== hash) throw refusals.otherTask(key);
     if (!all.has(key)) fresh.push({ ...group, number: found.number });
     all.set(key, found);
-    if (spec.allocation !== null && places !== null) throw refusals.wholeGroupsOnly(key);
+    if (hasLater(spec) && places !== null) throw refusals.wholeGroupsOnly(key);
     for (const place of placesWithin(spec, key, places)) rollouts.push({ id: `${id}-${found.number}-${place}`, key, place });
   }
   return { fresh, rollouts };

@@ -17,6 +17,7 @@ export function attemptResult({ record, trajectory }: RolloutOutcome, payload: A
     error: error && shortError(error),
     session_id: record.session_id,
     ...sampledBy(trajectory?.calls ?? []),
+    forked_from: record.forked_from,
     turns: summary?.turns ?? 0,
     sampled_tokens: summary?.sampled_tokens ?? 0,
     trainable_tokens: summary?.trainable_tokens ?? 0,
@@ -29,7 +30,8 @@ export function attemptResult({ record, trajectory }: RolloutOutcome, payload: A
 
 /** The session's own policies, in the order in which they sampled; a call that spans a weight update has two. */
 export function sampledBy(calls: Trajectory["calls"]): Pick<AttemptResult, "policies" | "oldest_step" | "newest_step"> {
-  const own = calls.filter(({ other_policy }) => !other_policy);
+  // What is replayed was sampled in another rollout, whose tokens they are.
+  const own = calls.filter(({ other_policy, replayed_from }) => !other_policy && replayed_from === null);
   const named = own.flatMap(({ policy: { start, end } }) => [start ?? [], end ?? []].flat());
   const sampled = own.filter(({ sampled_length, usage }) => (sampled_length ?? usage?.sampled_tokens ?? 0) > 0);
   const all = sampled.flatMap(({ policy: { start, end } }) => [start ?? end, end ?? start]);

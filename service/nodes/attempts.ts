@@ -9,15 +9,17 @@ import { assertTakesTask, assertUserServed, checkPublicNetwork } from "../../rol
 import { type ResumePlan, type RunSetup, toResumePlan } from "../../rollouts/index.ts";
 import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
 import { withServices } from "../../sandboxes/index.ts";
-import { type Blobs, packPictures, putAllPacked } from "../blobs/index.ts";
-import { type AttemptResult, type Claim, type ClaimedSets, nothingMeasured } from "../ledger/index.ts";
+import { type Blobs, packLog, packPictures, putAllPacked } from "../blobs/index.ts";
+import { type AttemptResult, type Claim, type ClaimedSets, type Ledger, noPlaceToFork, nothingMeasured } from "../ledger/index.ts";
 import { assertTrust } from "./assert-trust.ts";
 import { attemptPlan } from "./attempt-plan.ts";
 import { attemptResult } from "./attempt-result.ts";
 import type { NodeEnd, Stops } from "./claim-loop.ts";
+import { GroupForks } from "./group-forks.ts";
 import type { LeftAttempts } from "./left-attempts.ts";
 
 export type AttemptSetup = {
+  ledger: Pick<Ledger, "result" | "cancel">;
   blobs: Blobs;
   /** What its rollouts share. Their trajectories go to the blobs. */
   setup: Omit<RunSetup, "folder"> & { folder: Pick<RunSetup["folder"], "blobs" | "record"> };
@@ -38,10 +40,12 @@ export class Attempts {
   /** Fires when the node is stopped. */
   readonly #stopped: AbortSignal;
   readonly #prepared = new Map<string, Promise<void>>();
+  readonly #forks: GroupForks;
 
   constructor(node: AttemptSetup, stopped: AbortSignal) {
     this.#node = node;
     this.#stopped = stopped;
+    this.#forks = new GroupForks(node);
   }
 
   /** What it came to, and what of ours broke it. Throws the reason of `drain` alone. */
@@ -51,7 +55,9 @@ export class Attempts {
       payload = at;
     };
     try {
-      const { record, trajectory, broken } = await this.#made(claim, slot, keep, { signal, drain });
+      const made = await this.#made(claim, slot, keep, { signal, drain });
+      if (made === null) return { result: null, record: null, broken: null };
+      const { record, trajectory, broken } = made;
       return { result: attemptResult({ record, trajectory }, payload), record, broken };
     } catch (error) {
       if (drain.aborted && error === drain.reason && !signal.aborted) throw error;
@@ -61,7 +67,8 @@ export class Attempts {
     }
   }
 
-  async #made(claim: Claim, slot: ClaimedSets, keep: (payload: Payload) => void, { signal, drain }: Stops): Promise<MadeAttempt> {
+  /** null: it is a fork, its group has no place left for it, and so it has ended. */
+  async #made(claim: Claim, slot: ClaimedSets, keep: (payload: Payload) => void, { signal, drain }: Stops): Promise<MadeAttempt | null> {
     const { setup, harnessNamed, session, admit } = this.#node;
     const harness = await harnessNamed(claim.spec.harness);
     checkPublicNetwork(claim.task, setup.network ?? { allow_public: false }, setup.graders);
@@ -69,8 +76,14 @@ export class Attempts {
     admit?.(claim.task);
     assertTakesTask(claim.task, harness);
     assertUserServed(claim.task, setup.proxy.pool);
-    const resume = await this.#resumeOf(claim, harness);
-    const plan = { ...attemptPlan(claim, harness, session), ...(resume && { resume }) };
+    const fork = await this.#forks.planOf(claim, harness);
+    if (fork === null) {
+      await this.#node.ledger.cancel({ set: claim.set_id, rollout: claim.rollout_id }, noPlaceToFork);
+      return null;
+    }
+    // A fork begins behind its turn again: what comes before that is replayed in any case.
+    const resume = fork === "begins" ? await this.#resumeOf(claim, harness) : null;
+    const plan = { ...attemptPlan(claim, harness, session), ...(fork !== "begins" && fork), ...(resume && { resume }) };
     setup.proxy.pool.assertPolicyOf(plan.session);
     await this.#prepare(claim);
     const slots = (slot === "evaluations" && setup.slots.evaluation) || setup.slots;
@@ -88,15 +101,17 @@ export class Attempts {
   }
 
   /** The trajectory is a blob, with the record of its attempt, before the ledger hears of it. */
-  #folderOf({ set_id, rollout_id, attempt }: Claim, keep: (payload: Payload) => void, signal: AbortSignal): RunSetup["folder"] {
+  #folderOf({ set_id, rollout_id, attempt, spec }: Claim, keep: (payload: Payload) => void, signal: AbortSignal): RunSetup["folder"] {
     const { blobs, setup } = this.#node;
     return {
       ...setup.folder,
       blobs: setup.folder.blobs,
       record: (record) => setup.folder.record(record),
       keep: async (trajectory, record) => {
-        const pictures = packPictures(trajectory, setup.proxy.sessions.store.media ?? null);
-        keep(await putAllPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, [trajectory, record, ...pictures], signal));
+        const { store } = setup.proxy.sessions;
+        const pictures = packPictures(trajectory, store.media ?? null);
+        const log = spec.branching === undefined || record.session_id === null ? [] : packLog(await store.read(record.session_id));
+        keep(await putAllPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, [trajectory, record, ...pictures, ...log], signal));
       },
     };
   }

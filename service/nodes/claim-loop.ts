@@ -23,7 +23,8 @@ import { ControlFollower } from "./control-follower.ts";
 import { EngineGrants } from "./engine-grants.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 
-export type NodeEnd = LineEnd & { result: AttemptResult };
+/** `result`: null where the rollout is over already. */
+export type NodeEnd = LineEnd & { result: AttemptResult | null };
 
 /** `drain`: an attempt that holds no sandbox yet does not begin, and throws the reason of `drain`. */
 export type Stops = { signal: AbortSignal; drain: AbortSignal };
@@ -223,8 +224,8 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     await this.#written(() => this.#node.ledger.release(claim, broken));
   }
 
-  over(claim: Claim, { result }: NodeEnd): Promise<void> {
-    return this.#finish(claim, result);
+  async over(claim: Claim, { result }: NodeEnd): Promise<void> {
+    if (result !== null) await this.#finish(claim, result);
   }
 
   aside(claim: Claim, { of, why }: Aside): Promise<void> {

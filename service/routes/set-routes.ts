@@ -4,6 +4,7 @@ import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Turns } from "../../base/host/turns.ts";
 import { nothing } from "../../proxy/control/index.ts";
 import { assertTakesTask } from "../../rollouts/accepted/index.ts";
+import { branchingPolicies } from "../../rollouts/branching/index.ts";
 import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/index.ts";
 import type { Caller } from "../callers/caller.ts";
 import { passReward } from "../figures/index.ts";
@@ -78,6 +79,7 @@ export function setRoutes(
         const key = param("key");
         if (key.length > 500) throw new AlidadeError("request_invalid", "a set's key has at most 500 characters", { param: "key" });
         await harnessNamed(body.harness);
+        if (body.branching !== undefined) assertBranching(body.branching.policy);
         if (body.webhook !== undefined) assertMayTell(body.webhook, setWebhooks);
         const begun = Date.now();
         const state = await ledger.putSet(key, { ...body, ...strictest(body, demands) });
@@ -245,6 +247,14 @@ function assertNotTooMany(groups: number, spec: SetSpec): void {
     `the request has ${groups} groups with ${rollouts} rollouts: send ${fitting} groups at most (${mostRollouts} rollouts) with one request, and the others with further ones`,
     { status: 413 },
   );
+}
+
+/** A node of another machine would not have a file. */
+function assertBranching(policy: string): void {
+  const names = branchingPolicies.map(({ name }) => name);
+  if (names.some((name) => name === policy)) return;
+  const message = `branching.policy is "${policy}", and a set takes a built-in one: ${names.join(", ")}`;
+  throw new AlidadeError("request_invalid", message, { param: "branching.policy" });
 }
 
 /** Throws `request_invalid` for a webhook that is never told. */

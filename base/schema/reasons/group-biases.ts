@@ -16,6 +16,10 @@ export const groupBiases = {
     what: "Groups whose first rewards are all equal end there, and groups with mixed rewards get more samples, so tasks that are neither easy nor hard are over-represented, and the first samples decide how large a group is.",
     cure: "leave the field out: then each group has `samples`",
   },
+  branching: {
+    what: "Forks share the beginning of another rollout of their group, so its rewards are no independent samples; which turns are forked is the policy's choice.",
+    cure: "leave the field out: then each rollout begins at the task's beginning",
+  },
   straggler_cut: { what: "Rollouts that are slower than their group are cancelled without a reward, so slow rollouts are missing.", cure },
 } as const satisfies Record<string, Meaning>;
 

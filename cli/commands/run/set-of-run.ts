@@ -2,6 +2,7 @@
 
 import { AlidadeError } from "../../../base/errors.ts";
 import { isFile } from "../../../base/host/plug-ins.ts";
+import type { Branching } from "../../../base/schema/branching.ts";
 import { complaintOf } from "../../../base/schema/complaints/complaint.ts";
 import { SetSpec } from "../../../service/ledger/index.ts";
 import type { Config } from "../../config.ts";
@@ -44,7 +45,7 @@ const setKeys = [
 
 /** What is not given stays so: then the service's own configuration holds. Throws `config_invalid` naming the key. */
 export function setOfRun(config: Config, given: readonly string[], more: Pick<Partial<SetSpec>, "priority" | "weight">): Partial<SetSpec> {
-  const known = new Set<string>([...ownKeys, ...setKeys, "harness"]);
+  const known = new Set<string>([...ownKeys, ...setKeys, "harness", "branching"]);
   const foreign = given.find((key) => !known.has(key));
   if (foreign !== undefined)
     throw refused(
@@ -55,6 +56,7 @@ export function setOfRun(config: Config, given: readonly string[], more: Pick<Pa
   const asked = {
     ...Object.fromEntries(own),
     ...(given.includes("harness") && { harness: harnessOfSet(config.harness) }),
+    ...(config.branching !== null && { branching: branchingOfSet(config.branching) }),
     ...Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined)),
   };
   const result = SetSpec.safeParse(asked);
@@ -70,6 +72,12 @@ function harnessOfSet(harness: Config["harness"]): string {
     "harness",
     "harness is one of your own, and a set names a built-in one: leave it out here, and give it to the service or its nodes",
   );
+}
+
+function branchingOfSet(branching: Branching): Branching {
+  if (!isFile(branching.policy)) return branching;
+  const message = `branching.policy is a file of your own (${branching.policy}), and a set takes a built-in one`;
+  throw refused("branching.policy", message);
 }
 
 function refused(param: string, message: string): AlidadeError {

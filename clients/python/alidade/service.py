@@ -48,7 +48,7 @@ class Service:
     def set(self, key, **spec):
         """The set of that key, made where it is not there yet. `spec`: harness, samples, retries, purpose, sampling, budgets,
         priority, weight, labels, webhook; max_version_lag with groups_per_step, on_stale, group_versions; over_provision, early_stop,
-        straggler_cut, allocation; expire_after; pinned_policy, seed (with purpose="eval"). The same key with another spec is refused (409)."""
+        straggler_cut, allocation, branching; expire_after; pinned_policy, seed (with purpose="eval"). The same key with another spec is refused (409)."""
         return RolloutSet(self, self.request("PUT", "/sets/" + _quoted(key), spec))
 
     def health(self):
@@ -319,7 +319,8 @@ class RolloutSet:
 
 def _places_of(spec):
     """Rollouts that a group may have."""
-    return ((spec.get("allocation") or {}).get("most") or spec["samples"]) + spec.get("over_provision", 0)
+    most = (spec.get("branching") or {}).get("leaves") or (spec.get("allocation") or {}).get("most")
+    return (most or spec["samples"]) + spec.get("over_provision", 0)
 
 
 def _quoted(text):

@@ -3,7 +3,7 @@
 import type { HeardNode, NodeReport } from "../control-state.ts";
 import { type EnginePlaces, type EngineUse, grantPlaces } from "../engine-places.ts";
 import { earlierOf, toClaim, toHeardNode, toNodePlaces, toNodeState } from "../from-rows.ts";
-import { groupToolsOf } from "../group-tools.ts";
+import { groupToolsOf, hasLater } from "../group-tools.ts";
 import type { Lease } from "../ledger.ts";
 import {
   type AttemptName,
@@ -125,7 +125,7 @@ export async function release(db: Transaction, { rollout_id, attempt }: AttemptN
 export async function finishAlone(db: Transaction, { rollout_id, attempt }: AttemptName, result: AttemptResult): Promise<Finish | null> {
   const [rollout] = await rolloutsToEnd(db, [rollout_id], attempt);
   if (rollout === undefined) return { end: "fenced", isNews: false, set: null };
-  if (rollout.spec.allocation !== null || groupToolsOf(rollout.spec).enough !== null) return null;
+  if (hasLater(rollout.spec) || groupToolsOf(rollout.spec).enough !== null) return null;
   const [group] = await writeEnds(db, [rollout], { attempt, state: result.state, result });
   const isNews = group?.is_whole === true && rollout.spec.max_version_lag !== null;
   return { end: group === undefined ? "fenced" : "accepted", isNews, set: null };

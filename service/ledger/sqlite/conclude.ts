@@ -1,6 +1,6 @@
 /** A rollout is over: its one row, and with it its group's count. Inside the caller's transaction. */
 import { toEndedRollout, toResult } from "../from-rows.ts";
-import { cutByClock, enoughStand, moreOf, notAllocated, stands, wholeSet } from "../group-tools.ts";
+import { cutByClock, enoughStand, forksNow, hasLater, moreOf, notAllocated, nothingToFork, stands, wholeSet } from "../group-tools.ts";
 import type { AttemptResult, ResultRow } from "../records.ts";
 import { type EndedRollout, toResultRow } from "../result-row.ts";
 import type { Database, TableRow } from "./database.ts";
@@ -32,7 +32,7 @@ export function conclude(db: Database, rollout: TableRow, state: ResultRow["stat
     JSON.stringify(toResultRow(ended, state, result, { now, step: stepOf(db) })),
   );
   countEnded(db, set, key, stands({ state, mask_reason: result.mask_reason }), now);
-  if (ended.spec.allocation !== null && group.is_stopped === 0) beginMore(db, ended, now);
+  if (hasLater(ended.spec) && group.is_stopped === 0) beginMore(db, ended, now);
   markWhole(db, set, [key]);
 }
 
@@ -51,18 +51,16 @@ function countEnded(db: Database, set: string, key: string, isStanding: boolean,
     stopGroup(db, set, key, enoughStand(enough));
 }
 
-/** When the first results of a group are there: as many more as the policy says. The rest ends. */
+/** When all that has begun of a group is over: as many more as its forks or its allocation want. */
 function beginMore(db: Database, { set_id, group_key, task_id, spec }: EndedRollout, now: number): void {
   const open = db.all("SELECT * FROM rollouts WHERE set_id = ? AND group_key = ? AND state <> 'done' ORDER BY place", set_id, group_key);
   if (open.length === 0 || open.some(({ state }) => state !== "later") || isEndingGroup(db, set_id, group_key)) return;
   const rows = db.all("SELECT row AS entry FROM results WHERE set_id = ? AND group_key = ?", set_id, group_key).map(toResult);
-  const kept = { task: historyOf(db, set_id, task_id), set: historyOf(db, set_id, wholeSet) };
-  const { more, spare, histories } = moreOf(db.allocations, spec, { task_id, rows, kept }, Number(setOf(db, set_id).spare));
-  db.run("UPDATE sets SET spare = ? WHERE id = ?", spare, set_id);
-  keepHistory(db, set_id, task_id, histories.task);
-  keepHistory(db, set_id, wholeSet, histories.set);
+  const isTree = spec.branching !== undefined;
+  const places = open.map(({ sample_index }) => Number(sample_index));
+  const more = isTree ? forksNow(spec, places, rows) : allocated(db, { set_id, task_id, spec }, rows);
   if (more === 0) {
-    stopGroup(db, set_id, group_key, notAllocated);
+    stopGroup(db, set_id, group_key, isTree ? nothingToFork : notAllocated);
     return;
   }
   joinTheLine(db, set_id);
@@ -72,7 +70,17 @@ function beginMore(db: Database, { set_id, group_key, task_id, spec }: EndedRoll
   for (const { id } of open.slice(0, more)) db.run("UPDATE rollouts SET state = ?, since = ? WHERE id = ?", state, now, String(id));
   // They have as long as the first ones had.
   db.run("UPDATE groups SET cut_at = ? + cut_ms WHERE set_id = ? AND key = ? AND cut_at IS NOT NULL", now, set_id, group_key);
-  if (open.length > more) orderEnding(db, { set: set_id, key: group_key, isRest: true, reason: notAllocated });
+  if (open.length > more && !isTree) orderEnding(db, { set: set_id, key: group_key, isRest: true, reason: notAllocated });
+}
+
+/** How many the policy gives, which is written down. The others end. */
+function allocated(db: Database, { set_id, task_id, spec }: Pick<EndedRollout, "set_id" | "task_id" | "spec">, rows: ResultRow[]): number {
+  const kept = { task: historyOf(db, set_id, task_id), set: historyOf(db, set_id, wholeSet) };
+  const { more, spare, histories } = moreOf(db.allocations, spec, { task_id, rows, kept }, Number(setOf(db, set_id).spare));
+  db.run("UPDATE sets SET spare = ? WHERE id = ?", spare, set_id);
+  keepHistory(db, set_id, task_id, histories.task);
+  keepHistory(db, set_id, wholeSet, histories.set);
+  return more;
 }
 
 /** What of the group is not over is to end as cancelled, also what joins it later. */

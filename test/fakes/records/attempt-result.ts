@@ -13,6 +13,7 @@ export function attemptResult(more: Partial<AttemptResult> = {}): AttemptResult 
     policies: [],
     oldest_step: null,
     newest_step: null,
+    forked_from: null,
     turns: 1,
     sampled_tokens: 3,
     trainable_tokens: 3,

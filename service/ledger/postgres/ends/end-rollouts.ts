@@ -1,7 +1,7 @@
 /** Rollouts are over: their rows, and with them the counts of their groups. */
 import type { DatabaseRow } from "../../database-row.ts";
 import { toEndedRollout, toResult } from "../../from-rows.ts";
-import { enoughStand, moreOf, notAllocated, stands, wholeSet } from "../../group-tools.ts";
+import { enoughStand, forksNow, hasLater, moreOf, notAllocated, nothingToFork, stands, wholeSet } from "../../group-tools.ts";
 import type { AttemptResult, ResultRow } from "../../records.ts";
 import { type EndedRollout, toResultRow } from "../../result-row.ts";
 import type { Transaction } from "../connection/postgres-database.ts";
@@ -32,7 +32,7 @@ export async function endRollouts(db: Transaction, { ids, ...ending }: Ending & 
       await stopGroup(db, String(set_id), String(key), enoughStand(Number(enough)));
   for (const { set_id, key, is_stopped } of groups) {
     const ended = rollouts.find((one) => one.set_id === set_id && one.group_key === key);
-    if (ended?.spec.allocation && is_stopped === false) await beginMore(db, ended);
+    if (ended !== undefined && hasLater(ended.spec) && is_stopped === false) await beginMore(db, ended);
   }
   return groups.reduce((sum, { count }) => sum + Number(count), 0);
 }
@@ -90,24 +90,20 @@ export async function writeEnds(
   );
 }
 
-/** When the first results of a group are there: as many more as the policy says. The rest ends. The caller has locked its rollouts. */
+/** When all that has begun of a group is over: as many more as its forks or its allocation want. The caller has locked its rollouts. */
 async function beginMore(db: Transaction, { spec, set_id: set, group_key: key, task_id }: EndedRollout): Promise<void> {
   const open = await db.all(
-    "SELECT id, state FROM rollouts WHERE set_id = $1 AND group_key = $2 AND state <> 'done' ORDER BY place",
+    "SELECT id, state, sample_index FROM rollouts WHERE set_id = $1 AND group_key = $2 AND state <> 'done' ORDER BY place",
     set,
     key,
   );
   if (open.length === 0 || open.some(({ state }) => state !== "later")) return;
   if ((await db.get(`SELECT ${isEndingGroup} AS is_ending`, set, key))?.is_ending === true) return;
-  const rows = await db.all("SELECT entry FROM results WHERE set_id = $1 AND group_key = $2", set, key);
-  const left = await db.get("SELECT spare FROM sets WHERE id = $1 FOR UPDATE", set);
-  const kept = { task: await historyOf(db, set, task_id), set: await historyOf(db, set, wholeSet) };
-  const group = { task_id, rows: rows.map(toResult), kept };
-  const { more, spare, histories } = moreOf(db.allocations, spec, group, Number(left?.spare));
-  await db.run("UPDATE sets SET spare = $2 WHERE id = $1", set, spare);
-  await keepHistory(db, set, task_id, histories.task);
-  await keepHistory(db, set, wholeSet, histories.set);
-  if (more === 0) return stopGroup(db, set, key, notAllocated);
+  const rows = (await db.all("SELECT entry FROM results WHERE set_id = $1 AND group_key = $2", set, key)).map(toResult);
+  const isTree = spec.branching !== undefined;
+  const places = open.map(({ sample_index }) => Number(sample_index));
+  const more = isTree ? forksNow(spec, places, rows) : await allocated(db, { set_id: set, task_id, spec }, rows);
+  if (more === 0) return stopGroup(db, set, key, isTree ? nothingToFork : notAllocated);
   await joinTheLine(db, set);
   const ids = open.map(({ id }) => String(id));
   // A group whose first rollouts were cancelled before it was begun waits as it did.
@@ -122,7 +118,22 @@ async function beginMore(db: Transaction, { spec, set_id: set, group_key: key, t
   );
   // They have as long as the first ones had.
   await db.run(`UPDATE groups SET cut_at = ${now} + cut_ms WHERE set_id = $1 AND key = $2 AND cut_at IS NOT NULL`, set, key);
-  if (ids.length > more) await orderEnding(db, { set, key, isRest: true, reason: notAllocated });
+  if (ids.length > more && !isTree) await orderEnding(db, { set, key, isRest: true, reason: notAllocated });
+}
+
+/** How many the policy gives, which is written down. The others end. */
+async function allocated(
+  db: Transaction,
+  { set_id: set, task_id, spec }: Pick<EndedRollout, "set_id" | "task_id" | "spec">,
+  rows: ResultRow[],
+): Promise<number> {
+  const left = await db.get("SELECT spare FROM sets WHERE id = $1 FOR UPDATE", set);
+  const kept = { task: await historyOf(db, set, task_id), set: await historyOf(db, set, wholeSet) };
+  const { more, spare, histories } = moreOf(db.allocations, spec, { task_id, rows, kept }, Number(left?.spare));
+  await db.run("UPDATE sets SET spare = $2 WHERE id = $1", set, spare);
+  await keepHistory(db, set, task_id, histories.task);
+  await keepHistory(db, set, wholeSet, histories.set);
+  return more;
 }
 
 /** What of the group is not over is to end as cancelled, also what joins it later. */

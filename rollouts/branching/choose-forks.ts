@@ -1,0 +1,68 @@
+/** Where the forks of a round begin, by what the rollouts of the group so far have on record. */
+import type { Branching } from "../../base/schema/branching.ts";
+import { hashOf } from "../../base/schema/ids.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import type { EngineFacts } from "../../engines/index.ts";
+import type { SessionRecording } from "../../proxy/index.ts";
+import type { BranchingPolicy, ForkPlace } from "./branching-policy.ts";
+import { forkPlaces } from "./fork-places.ts";
+
+/** A rollout of the group that is over. `read`: its session; rejects where that is gone or damaged. */
+export type TreeMember = { record: RolloutRecord; read(): Promise<SessionRecording> };
+
+export type RoundOfForks = {
+  group_id: string;
+  /** Rounds before this one. */
+  rounds: number;
+  /** Forks that may begin in it. */
+  room: number;
+  branching: Branching;
+  policy: BranchingPolicy;
+  members: readonly TreeMember[];
+  engines: readonly EngineFacts[];
+};
+
+export type WantedFork = Pick<ForkPlace, "rollout_id" | "turn">;
+
+/** The same for the same members and engines, wherever and whenever it is asked. */
+export async function chooseForks({ group_id, rounds, room, branching, policy, members, engines }: RoundOfForks): Promise<WantedFork[]> {
+  const records = members.map(({ record }) => record);
+  const places: ForkPlace[] = [];
+  for (const { record, read } of members) {
+    const recording = record.error === null ? await read().catch(() => null) : null;
+    if (recording === null) continue;
+    const rollout = { rollout_id: record.rollout_id, depth: depthOf(record, records), reward: record.verdict?.reward ?? null };
+    const forksAt = (turn: number): number =>
+      records.filter(({ forked_from }) => forked_from?.rollout_id === record.rollout_id && forked_from.turn === turn).length;
+    places.push(...forkPlaces(rollout, recording, engines, forksAt));
+  }
+  let drawn = 0;
+  const random = (): number => Number.parseInt(hashOf([group_id, rounds, drawn++]).slice(0, 12), 16) / 2 ** 48;
+  const wanted = policy.forks({ places, room, width: branching.width, turns: branching.turns, random });
+  return withinBounds(wanted, places, { room, width: branching.width });
+}
+
+/** The best places first, none of them more often than `width` allows, and none that there is not. */
+export function withinBounds(
+  wanted: readonly WantedFork[],
+  places: readonly ForkPlace[],
+  { room, width }: { room: number; width: number },
+): WantedFork[] {
+  const free = new Map(places.map((place) => [keyOf(place), width - place.forks]));
+  const chosen: WantedFork[] = [];
+  for (const { rollout_id, turn } of wanted) {
+    const left = free.get(keyOf({ rollout_id, turn })) ?? 0;
+    if (chosen.length >= room || left <= 0) continue;
+    free.set(keyOf({ rollout_id, turn }), left - 1);
+    chosen.push({ rollout_id, turn });
+  }
+  return chosen;
+}
+
+const keyOf = ({ rollout_id, turn }: WantedFork): string => `${rollout_id} ${turn}`;
+
+/** How many forks lie between a rollout and the task's beginning. */
+export function depthOf({ forked_from }: RolloutRecord, records: readonly RolloutRecord[]): number {
+  const parent = forked_from && records.find(({ rollout_id }) => rollout_id === forked_from.rollout_id);
+  return parent ? 1 + depthOf(parent, records) : 0;
+}
