@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Turns } from "../../base/host/turns.ts";
+import type { Task } from "../../base/schema/task.ts";
 import { nothing } from "../../proxy/control/index.ts";
 import { assertTakesTask } from "../../rollouts/accepted/index.ts";
 import { branchingPolicies } from "../../rollouts/branching/index.ts";
@@ -51,6 +52,7 @@ export function setRoutes(
   /** Throws what is wrong with a task in this set. */
   const taskIn = async (spec: SetSpec, given: unknown) => {
     const task = await taskOf(given, spec);
+    if (spec.branching !== undefined) assertForkable(task);
     const harness = await harnessNamed(spec.harness);
     if (harness) assertTakesTask(task, harness);
     return task;
@@ -247,6 +249,13 @@ function assertNotTooMany(groups: number, spec: SetSpec): void {
     `the request has ${groups} groups with ${rollouts} rollouts: send ${fitting} groups at most (${mostRollouts} rollouts) with one request, and the others with further ones`,
     { status: 413 },
   );
+}
+
+function assertForkable({ task_id, steps, simulated_user }: Task): void {
+  const has = steps ? "steps" : simulated_user ? "a user (simulated_user)" : null;
+  if (has === null) return;
+  const message = `task ${task_id} has ${has}, so its rollouts cannot be forked: give it to a set without branching`;
+  throw new AlidadeError("request_invalid", message, { param: "task" });
 }
 
 /** A node of another machine would not have a file. */

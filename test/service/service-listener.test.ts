@@ -78,6 +78,8 @@ test("what is wrong with a request is named by its field, and nothing of it is t
   await refused("PUT", "/sets/a", { samples: 0 }, 400, "samples");
   await refused("PUT", "/sets/a", { smaples: 1 }, 400, "smaples");
   await refused("PUT", "/sets/a", { harness: "constructor" }, 400, "harness");
+  await refused("PUT", "/sets/a", { samples: 2, branching: { leaves: 4, policy: "./mine.ts" } }, 400, "branching.policy");
+  await refused("PUT", "/sets/a", { samples: 2, branching: { leaves: 2 } }, 400, "branching");
   const set = (await call("PUT", "/sets/a", { samples: 1 })).body.set_id;
   await refused("PUT", "/sets/a", { samples: 2 }, 409, "key");
   const withTask = (more: object) => `${serviceGroups("good")}\n${JSON.stringify({ group_key: "g", task: { ...serviceTask, ...more } })}`;
