@@ -8,7 +8,7 @@ import type { BranchingPolicy, ForkPlace } from "./branching-policy.ts";
 import { forkPlaces } from "./fork-places.ts";
 
 /** A rollout of the group that is over. `read`: its session; rejects where that is gone or damaged. */
-export type TreeMember = { record: RolloutRecord; read(): Promise<SessionRecording> };
+type TreeMember = { record: RolloutRecord; read(): Promise<SessionRecording> };
 
 export type RoundOfForks = {
   group_id: string;
@@ -22,10 +22,10 @@ export type RoundOfForks = {
   engines: readonly EngineFacts[];
 };
 
-export type WantedFork = Pick<ForkPlace, "rollout_id" | "turn">;
+export type ForkPoint = Pick<ForkPlace, "rollout_id" | "turn">;
 
 /** The same for the same members and engines, wherever and whenever it is asked. */
-export async function chooseForks({ group_id, rounds, room, branching, policy, members, engines }: RoundOfForks): Promise<WantedFork[]> {
+export async function chooseForks({ group_id, rounds, room, branching, policy, members, engines }: RoundOfForks): Promise<ForkPoint[]> {
   const records = members.map(({ record }) => record);
   const places: ForkPlace[] = [];
   for (const { record, read } of members) {
@@ -44,12 +44,12 @@ export async function chooseForks({ group_id, rounds, room, branching, policy, m
 
 /** The best places first, none of them more often than `width` allows, and none that there is not. */
 export function withinBounds(
-  wanted: readonly WantedFork[],
+  wanted: readonly ForkPoint[],
   places: readonly ForkPlace[],
   { room, width }: { room: number; width: number },
-): WantedFork[] {
+): ForkPoint[] {
   const free = new Map(places.map((place) => [keyOf(place), width - place.forks]));
-  const chosen: WantedFork[] = [];
+  const chosen: ForkPoint[] = [];
   for (const { rollout_id, turn } of wanted) {
     const left = free.get(keyOf({ rollout_id, turn })) ?? 0;
     if (chosen.length >= room || left <= 0) continue;
@@ -59,7 +59,7 @@ export function withinBounds(
   return chosen;
 }
 
-const keyOf = ({ rollout_id, turn }: WantedFork): string => `${rollout_id} ${turn}`;
+const keyOf = ({ rollout_id, turn }: ForkPoint): string => `${rollout_id} ${turn}`;
 
 /** How many forks lie between a rollout and the task's beginning. */
 export function depthOf({ forked_from }: RolloutRecord, records: readonly RolloutRecord[]): number {

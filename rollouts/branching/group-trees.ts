@@ -13,7 +13,7 @@ import { toReplayPlans } from "../replay/to-replay-plans.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
 import type { RunSetup } from "../run-setup.ts";
 import type { BranchingPolicy } from "./branching-policy.ts";
-import { chooseForks, depthOf, type WantedFork as ForkPoint } from "./choose-forks.ts";
+import { chooseForks, depthOf, type ForkPoint } from "./choose-forks.ts";
 
 export type TreesOfRun = {
   setup: RunSetup;

@@ -6,7 +6,7 @@ import { LogEntry, type LogLine } from "../../base/schema/session-log.ts";
 const PackedLog = z.object({ session_log: z.array(LogEntry) });
 const begins = '{"session_log":';
 
-/** Nothing where a line of it is damaged: nobody goes on from it then. */
+/** Empty where a line is damaged: no fork goes on from such a log. */
 export function packLog(lines: readonly LogLine[]): { session_log: readonly LogLine[] }[] {
   return lines.some(({ type }) => type === "damaged") ? [] : [{ session_log: lines }];
 }

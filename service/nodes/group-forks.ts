@@ -8,26 +8,25 @@ import { readJson } from "../../base/schema/read-json.ts";
 import { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Harness } from "../../harnesses/index.ts";
 import { type SessionRecording, toRecording } from "../../proxy/index.ts";
-import { branchingRegistry, chooseForks, type WantedFork } from "../../rollouts/branching/index.ts";
-import { type RolloutPlan, toReplayPlans } from "../../rollouts/index.ts";
+import { branchingRegistry, chooseForks, type ForkPoint } from "../../rollouts/branching/index.ts";
+import { type RolloutPlan, type RunSetup, toReplayPlans } from "../../rollouts/index.ts";
 import { type Blobs, getAllPacked, type PackedPicture, unpackLog, unpackPictures } from "../blobs/index.ts";
 import { type Claim, forkRound, type Ledger } from "../ledger/index.ts";
-import type { AttemptSetup } from "./attempts.ts";
 
-export type ForkParts = { ledger: Pick<Ledger, "result">; blobs: Blobs; setup: Pick<AttemptSetup["setup"], "proxy"> };
+export type ForkParts = { ledger: Pick<Ledger, "result">; blobs: Blobs; setup: Pick<RunSetup, "proxy"> };
 
 /** What is a fork's own in its plan. */
 export type ForkPlan = Pick<RolloutPlan, "session" | "replay">;
 
 /** A rollout that others may be forked from. `recording`: null where its log cannot be gone on from. */
-type Member = { record: RolloutRecord; recording: SessionRecording | null; pictures: PackedPicture[] };
+type ForkableRollout = { record: RolloutRecord; recording: SessionRecording | null; pictures: PackedPicture[] };
 
-/** Of so many groups what was chosen is remembered, so that the other forks of a round read one session each. */
+/** Rounds whose choice is remembered: their other forks read one session each. */
 const mostChosen = 256;
 
 export class GroupForks {
   readonly #parts: ForkParts;
-  readonly #chosen = new Map<string, Promise<WantedFork[]>>();
+  readonly #chosen = new Map<string, Promise<ForkPoint[]>>();
 
   constructor(parts: ForkParts) {
     this.#parts = parts;
@@ -54,7 +53,7 @@ export class GroupForks {
     return this.#parts.setup.proxy.pool.slots.map(({ facts }) => facts);
   }
 
-  #chosenIn(claim: Claim, round: ForkRound): Promise<WantedFork[]> {
+  #chosenIn(claim: Claim, round: ForkRound): Promise<ForkPoint[]> {
     const key = `${claim.group_id} ${round.number}`;
     const known = this.#chosen.get(key);
     if (known) return known;
@@ -66,10 +65,10 @@ export class GroupForks {
     return chosen;
   }
 
-  async #choose(claim: Claim, { number, from, to }: ForkRound): Promise<WantedFork[]> {
+  async #choose(claim: Claim, { number, from, to }: ForkRound): Promise<ForkPoint[]> {
     const { branching } = claim.spec;
     if (branching === undefined) return [];
-    const members: Member[] = [];
+    const members: ForkableRollout[] = [];
     for (let place = 0; place < from; place++) {
       const member = await this.#member(claim, `${claim.group_id}-${place}`);
       if (member !== null) members.push(member);
@@ -82,7 +81,7 @@ export class GroupForks {
   }
 
   /** null: it was cancelled, or nothing of it was measured. */
-  async #member({ set_id }: Claim, rollout: string): Promise<Member | null> {
+  async #member({ set_id }: Claim, rollout: string): Promise<ForkableRollout | null> {
     const row = await this.#parts.ledger.result(set_id, rollout);
     if (row === null || row.state !== "completed" || row.payload === null) return null;
     const lines = await getAllPacked(this.#parts.blobs, row.payload);
