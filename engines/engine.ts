@@ -117,6 +117,8 @@ export type EngineFacts = {
   grammar_logprobs?: "masked" | "unmasked" | null;
   /** The engine's own name of the weights that it serves now. */
   weight_version?: string | null;
+  /** The number of experts from which the model picks some for each token; 0: it has none. Absent: it is not known. */
+  experts?: number;
   /** Hash of the token ids of a fixed conversation, `tokenizer` of fixed texts: two servers that agree, render alike. */
   fingerprints?: { template: string | null; tokenizer: string | null };
 };

@@ -57,6 +57,13 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
   yield facts.models.length > 0 ? row("models", someOf(facts.models), "ok") : row("models", "none", "gap", "serve a model");
   const { adapters = [] } = facts;
   if (adapters.length > 0) yield row("adapters", `${someOf(adapters)}: each is a policy of its own`, "ok");
+  if (facts.experts)
+    yield row(
+      "experts",
+      `${facts.experts}: which of them each token took is not recorded`,
+      "gap",
+      "a trainer picks experts anew, so its ratio differs from 1: weigh it down or reject tokens by it, and look at `fidelity --trainer-logprobs`",
+    );
   yield row(
     "context",
     facts.max_model_len === null ? "not said" : `${facts.max_model_len} tokens`,

@@ -195,6 +195,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
   const input = places.input.get(call_id);
   const output = places.output.get(call_id);
   const omitted = omittedOf(begun);
+  const experts = call.tries.at(-1)?.experts;
   return {
     call_id,
     ordinal: begun.ordinal,
@@ -214,6 +215,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     engine: finished?.engine ?? call.tries.at(-1)?.engine ?? null,
     engine_name: call.tries.at(-1)?.engine_name ?? null,
     fingerprints: call.tries.at(-1)?.fingerprints ?? null,
+    ...(experts !== undefined && { experts }),
     engine_model: finished?.engine_model ?? null,
     tries: call.tries.map(({ try: number, engine, status, error, may_have_sampled }) => ({
       try: number,

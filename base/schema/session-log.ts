@@ -162,6 +162,11 @@ export const Tried = z.strictObject({
   other_policy: z.literal(true).optional(),
   /** Hashes of the engine's template and tokenizer. Tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
+  /**
+   * So many experts has its model, and which of them each token took is not on the record. Absent: it has none, or that is
+   * not known.
+   */
+  experts: z.number().int().positive().optional(),
   /** This engine's; the begun call has that of the engine that was chosen first. */
   role_mapping: RoleMapping,
   started: Time,

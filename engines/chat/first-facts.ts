@@ -1,6 +1,7 @@
 /** The first probe of every server with a chat template: which models it serves, and what its template does. */
 import type { Engine, EngineFacts, TokenizeSource } from "../engine.ts";
 import type { EngineClient } from "../http/engine-client.ts";
+import { expertsOf } from "./experts.ts";
 import { servedModels } from "./served-models.ts";
 import { fingerprints, roleMapping, rolePlaces, textLists } from "./template-facts.ts";
 
@@ -10,7 +11,7 @@ export async function firstFacts(
   client: EngineClient,
   signal: AbortSignal,
 ): Promise<{ facts: EngineFacts; model: string | null }> {
-  const { models, adapters, maxModelLen } = await servedModels(client, signal);
+  const { models, adapters, maxModelLen, root } = await servedModels(client, signal);
   const [model] = models;
   const facts: EngineFacts = {
     engine: engine.name,
@@ -33,6 +34,8 @@ export async function firstFacts(
   const tokenize = (source: TokenizeSource) => engine.tokenize(model, source, signal);
   facts.role_mapping = roleMapping(await rolePlaces(tokenize));
   facts.text_lists = await textLists(tokenize);
+  const experts = await expertsOf(root);
+  if (experts !== null) facts.experts = experts;
   facts.fingerprints = await fingerprints(tokenize);
   return { facts, model };
 }

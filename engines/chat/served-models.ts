@@ -3,8 +3,11 @@ import { z } from "zod";
 import type { ServedModels } from "../engine.ts";
 import type { EngineClient } from "../http/engine-client.ts";
 
-/** `maxModelLen`: of the first model. */
-export async function servedModels(client: EngineClient, signal: AbortSignal): Promise<ServedModels & { maxModelLen: number | null }> {
+/** `maxModelLen` and `root`, the folder or name that it was loaded from, are of the first model. */
+export async function servedModels(
+  client: EngineClient,
+  signal: AbortSignal,
+): Promise<ServedModels & { maxModelLen: number | null; root: string | null }> {
   const { data } = ModelList.parse(await client.json("GET", "/v1/models", undefined, signal));
   // vLLM and SGLang say of an adapter which model it stands on. A name that is served by none must not lead to one.
   const adapters = data.filter(({ id, parent }) => typeof parent === "string" && parent !== id);
@@ -12,10 +15,18 @@ export async function servedModels(client: EngineClient, signal: AbortSignal): P
   return {
     models: [...whole, ...adapters].map(({ id }) => id),
     adapters: adapters.map(({ id }) => id),
+    root: whole[0]?.root ?? null,
     maxModelLen: (whole[0] ?? adapters[0])?.max_model_len ?? null,
   };
 }
 
 const ModelList = z.looseObject({
-  data: z.array(z.looseObject({ id: z.string(), parent: z.string().nullish(), max_model_len: z.number().int().nullish() })),
+  data: z.array(
+    z.looseObject({
+      id: z.string(),
+      root: z.string().nullish(),
+      parent: z.string().nullish(),
+      max_model_len: z.number().int().nullish(),
+    }),
+  ),
 });

@@ -349,6 +349,7 @@ function newTry(lease: EngineLease, call_id: string, number: number): Tried {
     ...(lease.policyCheck !== null && { policy_check: lease.policyCheck }),
     ...(!lease.isOfPolicy && { other_policy: true as const }),
     fingerprints: facts.fingerprints ?? null,
+    ...(facts.experts && { experts: facts.experts }),
     role_mapping: facts.role_mapping,
     started: Date.now(),
     first_token: null,

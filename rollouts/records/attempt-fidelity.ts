@@ -16,6 +16,8 @@ export type AttemptFidelity = {
   outcomes: Record<string, number>;
   omitted: Record<string, number>;
   continuity: Record<string, number>;
+  /** Calls of a model with experts: which of them each token took is not on the record. */
+  unrouted: number;
   causes: AttemptCause[];
   /** What its log holds no more. */
   damaged: { call_id: string | null; reason: string }[];
@@ -48,6 +50,7 @@ export function attemptFidelityOf(trajectory: Trajectory, options: Partial<Selec
     outcomes,
     omitted,
     continuity,
+    unrouted: trajectory.calls.filter(({ experts, sampled_length }) => experts !== undefined && (sampled_length ?? 0) > 0).length,
     causes: causesOf(trajectory),
     damaged: damaged.map(({ call_id, reason }) => ({ call_id, reason })),
   };

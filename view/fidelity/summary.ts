@@ -42,6 +42,8 @@ export type FidelitySummary = {
   omitted: Record<string, number>;
   /** Calls of sessions with token continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: Record<string, number>;
+  /** Calls of a model with experts: which of them each token took is not on the record. */
+  unrouted: number;
   /** The most frequent first. */
   causes: CauseSummary[];
 };
@@ -52,7 +54,7 @@ export class FidelitySummarizer {
   readonly #attempts = new Set<string>();
   readonly #prompts = new GroupPrompts();
   readonly #ends: AttemptEnd[] = [];
-  readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
+  readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {}, unrouted: 0 };
   #damaged = 0;
   readonly #accounts: TokenAccount[] = [];
   readonly #tolerant = { rows: 0, row_tokens: 0, tree_tokens: 0 };
@@ -91,6 +93,7 @@ export class FidelitySummarizer {
     this.#tolerant.row_tokens += fidelity.tolerant.row_tokens;
     this.#tolerant.tree_tokens += fidelity.tolerant.tree_tokens;
     this.#omitted = addOmitted([this.#omitted, fidelity.omitted]);
+    this.#summary.unrouted += fidelity.unrouted;
     countAll(this.#summary.continuity, fidelity.continuity);
     countAll(this.#summary.matches, matches);
     countAll(this.#summary.outcomes, fidelity.outcomes);

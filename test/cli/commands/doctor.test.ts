@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { EngineFacts } from "../../../engines/engine.ts";
 import type { Finding } from "../../../engines/examine.ts";
-import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
+import { ScriptedEngine, type ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { llamaCppWire } from "../../fakes/engines/scripted-llama-cpp.ts";
 import { sglangWire } from "../../fakes/engines/scripted-sglang.ts";
 import { ScriptedWire, type Wire } from "../../fakes/engines/scripted-wire.ts";
+import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../../fakes/processes/cli.ts";
 
 type Looked = { trainable: boolean; engines: { name: string; facts: EngineFacts; findings: Finding[] }[] };
@@ -54,4 +57,21 @@ test("doctor ends with an error where nothing listens, and for a kind that there
   const unknown = await cli(["doctor", "--engine", "http://127.0.0.1:1", "--kind", "mine", "--json"]);
   assert.equal(unknown.code, 2);
   assert.match(unknown.stdout, /engine\.kind/);
+});
+
+test("doctor says that the routing of a model with experts is not recorded, and nothing where it has none or it is not known", async () => {
+  await using engine = await ScriptedEngine.start(() => ({ text: "x" }));
+  const root = scratchFolder("doctor");
+  for (const [config, experts] of [
+    [null, null],
+    ['{"hidden_size": 64}', null],
+    ['{"num_experts": 8}', "8: which of them each token took is not recorded"],
+  ] as const) {
+    if (config !== null) await writeFile(join(root, "config.json"), config);
+    engine.root = config === null ? null : root;
+    const result = await cli(["doctor", "--engine", engine.url, "--json"]);
+    assert.equal(result.code, 0, result.stderr);
+    const said = jsonOf<Looked>(result).engines[0]?.findings.find(({ what }) => what === "experts");
+    assert.equal(said?.found ?? null, experts);
+  }
 });

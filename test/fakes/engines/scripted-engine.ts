@@ -132,6 +132,8 @@ export class ScriptedEngine implements AsyncDisposable {
   url = "";
   /** What `/weight_info` says; null: there is no such route. */
   weightVersion: string | null = null;
+  /** Where it says that its models were loaded from; null: it does not say. */
+  root: string | null = null;
   /** What `/reset_prefix_cache` does; null: there is no such route. */
   prefixReset: { success: boolean } | null = null;
   /** Every route answers 500. */
@@ -174,7 +176,7 @@ export class ScriptedEngine implements AsyncDisposable {
     if (incoming.url?.startsWith("/reset_prefix_cache") && this.prefixReset !== null) return json(outgoing, 200, this.prefixReset);
     if (incoming.url === "/v1/models") {
       this.listed++;
-      const models = this.models.map((id) => ({ id, max_model_len: 100_000 }));
+      const models = this.models.map((id) => ({ id, max_model_len: 100_000, ...(this.root !== null && { root: this.root }) }));
       return json(outgoing, 200, { data: [...Object.entries(this.adapters).map(([id, parent]) => ({ id, parent })), ...models] });
     }
     if (incoming.url === "/version") return json(outgoing, 200, { version: "scripted" });

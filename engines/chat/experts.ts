@@ -1,0 +1,39 @@
+/**
+ * The number of experts from which a model picks some for each token. No server tells it over its wire; the folder of the model does, where
+ * the server names one that is on this machine.
+ */
+import { readFile, stat } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
+import { tryJson } from "../../base/schema/read-json.ts";
+
+/** Those of the largest models are some 100 kB. */
+const largestConfig = 4 * 1024 * 1024;
+
+/** `root`: where the server has loaded the model from. null: it is not known; 0: it has none. */
+export async function expertsOf(root: string | null): Promise<number | null> {
+  if (root === null || !isAbsolute(root)) return null;
+  try {
+    const file = join(root, "config.json");
+    const { size, isFile } = await stat(file).then((found) => ({ size: found.size, isFile: found.isFile() }));
+    if (!isFile || size > largestConfig) return null;
+    const config = tryJson(await readFile(file, "utf8"));
+    return config !== null && typeof config === "object" ? mostExperts(config) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A model of text and pictures has them in a part of its configuration. */
+const names = new Set(["num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"]);
+/** Configurations nest two or three levels deep. */
+const deepest = 6;
+
+function mostExperts(config: object, depth = 0): number {
+  if (depth > deepest) return 0;
+  let most = 0;
+  for (const [name, value] of Object.entries(config)) {
+    if (names.has(name)) for (const count of [value].flat()) if (Number.isSafeInteger(count)) most = Math.max(most, count);
+    if (value !== null && typeof value === "object") most = Math.max(most, mostExperts(value, depth + 1));
+  }
+  return most;
+}
