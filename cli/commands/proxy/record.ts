@@ -114,7 +114,7 @@ async function recordCommand(command: string[], flags: RecordFlags): Promise<num
     const trajectories = await endedTrajectories(proxy, session.id, exitCode, harness?.name ?? null);
     const file = await keep(out, trajectories);
     const calls = trajectories.reduce((sum, { fidelity }) => sum + fidelity.calls, 0);
-    const error = calls > 0 ? null : noCallSeen(command);
+    const error = calls > 0 ? null : noCallSeen(command, session.lastFailure?.error.message ?? null);
     if (flags.json) {
       const sessions = trajectories.map(({ session_id, rollout_id, fidelity }) => ({ session_id, rollout_id, fidelity }));
       const said = { session_id: session.id, calls, exit_code: exitCode, trajectories: file, sessions };
@@ -169,7 +169,9 @@ async function keep(out: string, trajectories: readonly Trajectory[]): Promise<s
 /** Writing one line takes milliseconds; a longer lock on the folder belongs to a run. */
 const lockWaitMs = 30_000;
 
-function noCallSeen(command: string[]): AlidadeError {
+/** `refusal`: what the last request was told, where there was one. */
+function noCallSeen(command: string[], refusal: string | null): AlidadeError {
+  if (refusal !== null) return new AlidadeError("no_call_seen", `every request of ${command[0]} was refused; the last one: ${refusal}`);
   return new AlidadeError(
     "no_call_seen",
     `${command[0]} made no call through the proxy: it reads none of ${Object.keys(usualVariables("", "")).join(", ")}, or overrides them. Point it at $OPENAI_BASE_URL (or $ANTHROPIC_BASE_URL) yourself.`,

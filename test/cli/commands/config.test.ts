@@ -39,6 +39,7 @@ test("every option of a session is a key of the configuration, and reaches the s
     restore: "full",
     continuity: "off",
     policy_mode: "pin",
+    any_model: true,
     pinned_policy: { version: "v1", step: 1 },
     allow_fields: ["chat_template_kwargs"],
     fetch_images: ["https://images.example.com"],

@@ -114,6 +114,18 @@ test("a program that calls no model is an error in words, and a failure even whe
   assert.equal(failed.stdout.trim().split("\n").length, 1, "one JSON object");
 });
 
+test("a program whose requests are all refused is told the refusal, and not that it made none", async () => {
+  await using engine = await ScriptedEngine.start(talk);
+  const ask = `await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
+    method: "POST",
+    headers: { authorization: "Bearer " + process.env.OPENAI_API_KEY, "content-type": "application/json" },
+    body: JSON.stringify({ model: "gpt-typo", messages: [{ role: "user", content: "hi" }] }),
+  });`;
+  const { code, stderr } = await cli(["record", "--engine", engine.url, "--out", fresh(), "--", node, "--input-type=module", "-e", ask]);
+  assert.equal(code, 1);
+  assert.match(stderr, /every request of .* was refused; the last one: no engine serves the model "gpt-typo".*--any-model/s);
+});
+
 test("a program that is not there, and one that a signal ends, are told apart from one that failed", async () => {
   await using engine = await ScriptedEngine.start(talk);
   const missing = await cli(["record", "--engine", engine.url, "--out", fresh(), "--", "no-such-program-here"]);
