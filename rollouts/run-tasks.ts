@@ -84,9 +84,9 @@ async function makeReady(setup: RunSetup, { tasks, harness, branching }: Batch, 
   const unavailable = await backend.unavailable(signal);
   if (unavailable !== null) throw new AlidadeError("sandbox_unavailable", unavailable);
   const grant = setup.network ?? { allow_public: false };
-  const accept = (task: Task): void => {
+  const accept = async (task: Task): Promise<void> => {
     checkPublicNetwork(task, grant, graders);
-    assertUserServed(task, setup.proxy.pool);
+    await assertUserServed(task, setup.proxy.pool);
     if (branching && task.simulated_user) throw noForks(task);
   };
   const allowed = await acceptedTasks(tasks, accept, onLeftOut);

@@ -23,12 +23,15 @@ export function assertTakesTask({ environment, simulated_user }: Task, { name, t
     );
 }
 
-/** Throws `task_invalid` for a user's model that no engine serves. */
-export function assertUserServed({ simulated_user }: Pick<Task, "simulated_user">, pool: Pick<EnginePool, "assertServes">): void {
+/** Rejects with `task_invalid` for a user's model that no engine serves. */
+export async function assertUserServed(
+  { simulated_user }: Pick<Task, "simulated_user">,
+  pool: Pick<EnginePool, "assertServes">,
+): Promise<void> {
   const { model = null } = simulated_user ?? {};
   if (model === null) return;
   try {
-    pool.assertServes({ model });
+    await pool.assertServes({ model });
   } catch (error) {
     if (!(error instanceof AlidadeError)) throw error;
     throw new AlidadeError("task_invalid", `simulated_user.${error.message}`, { param: "simulated_user.model" });

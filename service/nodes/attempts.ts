@@ -75,7 +75,7 @@ export class Attempts {
     assertTrust(claim, setup);
     admit?.(claim.task);
     assertTakesTask(claim.task, harness);
-    assertUserServed(claim.task, setup.proxy.pool);
+    await assertUserServed(claim.task, setup.proxy.pool);
     const fork = await this.#forks.planOf(claim, harness);
     if (fork === null) {
       await this.#node.ledger.cancel({ set: claim.set_id, rollout: claim.rollout_id }, noPlaceToFork);

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { AlidadeError } from "../../base/errors.ts";
 import { isNeverTrained } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { commandHarness, type Harness, harnesses } from "../../harnesses/index.ts";
@@ -106,7 +108,7 @@ test("the user's time is not the agent's", { timeout: 60_000 }, async (t) => {
   assert.deepEqual([record.error, record.verdict?.reward], [null, 1]);
 });
 
-test("a task with a user is refused by name for a harness that cannot go on, and for a model that no engine serves", () => {
+test("a task with a user is refused by name for a harness that cannot go on, and for a model that no engine serves", async () => {
   const task = { environment: {}, simulated_user: { model: "other" } } as Task;
   const taking = harnesses.filter(({ resumes }) => resumes).map(({ name }) => name);
   assert.deepEqual(taking, ["pi", "codex", "claude-code", "opencode"]);
@@ -118,9 +120,14 @@ test("a task with a user is refused by name for a harness that cannot go on, and
         message: `simulated_user is set, and ${harness.title} cannot go on with its conversation in a new process: use another harness than ${harness.name}.`,
       });
   const pool = {
-    assertServes: ({ model }: { model?: string | null }) => {
-      throw new Error(`asked for ${model}`);
+    // As the pool: it has asked the engines once more before it refuses.
+    assertServes: async ({ model }: { model?: string | null }) => {
+      await setImmediate();
+      throw new AlidadeError("request_invalid", `model is "${model}": no engine serves it`);
     },
   };
-  assert.throws(() => assertUserServed(task, pool), /asked for other/);
+  await assert.rejects(assertUserServed(task, pool), {
+    code: "task_invalid",
+    message: 'simulated_user.model is "other": no engine serves it',
+  });
 });
