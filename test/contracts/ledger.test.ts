@@ -544,6 +544,17 @@ for (const { name, needs, searches, place } of drivers) {
     assert.equal(earlier.filter((one) => one.blameless).length, mostLostInAll - 1);
   });
 
+  test(`${name}: the last death before a rollout ends is not held against it either, where the node says so`, async (t) => {
+    const { ledger, set } = await fresh(t, { samples: 1 });
+    const { rollout_ids } = await ledger.submit(set, [part("a")]);
+    for (let at = 0; at < mostLost; at++) await ledger.claim(await ledger.join({ name: "n", slots: 1 }), 1);
+    const blameless = [{ rollout_id: rollout_ids[0] ?? "", attempt: mostLost }];
+    assert.equal((await ledger.claim(await ledger.join({ name: "n", slots: 1, blameless }), 1)).length, 1);
+    assert.deepEqual(await rowsOf(ledger, set), []);
+    await ledger.join({ name: "n", slots: 1 });
+    assert.deepEqual(await rowsOf(ledger, set), [`a/0 #${mostLost + 1} failed`], "the next one is");
+  });
+
   test(`${name}: a node that comes back after its lease says which deaths are not held against its rollouts, of its own alone`, async (t) => {
     const { at, ledger, set, lease } = await fresh(t, { samples: 1 });
     await ledger.submit(set, [part("a")]);

@@ -57,8 +57,7 @@ export async function join(db: Transaction, { name, slots, blameless = [] }: Nod
     name,
     slots,
   );
-  const lost = await loseAll(db, name);
-  await clear(db, name, blameless);
+  const lost = await loseAll(db, name, blameless);
   return { lease: { node: name, epoch: Number(row?.epoch), seconds: leaseSeconds }, lost };
 }
 
@@ -153,17 +152,17 @@ export async function endAside(db: Transaction, rollout: string, why: string): P
   return (await endRollouts(db, { ids, attempt: null, state: "failed", result: setAside(why) })) > 0;
 }
 
-/** What the node had goes back into the line, at its old place; what too many nodes died of ends here. The caller has locked the node. */
-async function loseAll(db: Transaction, node: string): Promise<number> {
+/**
+ * What the node had goes back into the line, at its old place; what too many nodes died of ends here, after the node's word on the
+ * attempts that it lost (`blameless`). The caller has locked the node.
+ */
+async function loseAll(db: Transaction, node: string, blameless: readonly AttemptName[] = []): Promise<number> {
   const held = await db.all("SELECT id FROM rollouts WHERE node = $1 AND state = 'running' ORDER BY place FOR UPDATE", node);
   const ids = held.map(({ id }) => String(id));
   await joinTheLineOf(db, "id = ANY ($1)", ids);
-  const lost = await db.all(
-    `UPDATE rollouts SET ${again}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1) RETURNING id, lost, earlier`,
-    ids,
-    nodeLost,
-  );
-  for (const rollout of lost) {
+  await db.run(`UPDATE rollouts SET ${again}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1)`, ids, nodeLost);
+  await clear(db, node, blameless);
+  for (const rollout of await db.all("SELECT id, lost, earlier FROM rollouts WHERE id = ANY ($1) ORDER BY place", ids)) {
     const result = nodesDied(Number(rollout.lost), earlierOf(rollout));
     if (result !== null) await endRollouts(db, { ids: [String(rollout.id)], attempt: null, state: "failed", result });
   }

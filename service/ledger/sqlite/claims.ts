@@ -24,8 +24,7 @@ import { nextNumber } from "./places.ts";
 import { noteFenced } from "./superseded.ts";
 
 export function join(db: Database, { name, slots, blameless = [] }: NodeSpec, now: number): Lease {
-  loseAll(db, name, now);
-  for (const one of blameless) clear(db, name, one);
+  loseAll(db, name, now, blameless);
   const row = db.get(
     `INSERT INTO nodes (name, epoch, slots, until) VALUES (?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = 0, report = NULL,
@@ -158,19 +157,23 @@ export function endAside(db: Database, rollout: string, why: string, now: number
   return open !== undefined;
 }
 
-/** What the node had goes back into the line, at its old place; what too many nodes died of ends here. */
-export function loseAll(db: Database, node: string, now: number): void {
-  for (const rollout of db.all("SELECT * FROM rollouts WHERE node = ? AND state = 'running' ORDER BY place", node)) {
-    const lost = Number(rollout.lost) + 1;
-    const earlier = withBroken(rollout, nodeLost);
+/**
+ * What the node had goes back into the line, at its old place; what too many nodes died of ends here, after the node's word on the
+ * attempts that it lost (`blameless`).
+ */
+export function loseAll(db: Database, node: string, now: number, blameless: readonly AttemptName[] = []): void {
+  const held = db.all("SELECT * FROM rollouts WHERE node = ? AND state = 'running' ORDER BY place", node);
+  for (const rollout of held)
     db.run(
-      "UPDATE rollouts SET state = 'queued', node = NULL, since = ?, lost = ?, earlier = ? WHERE id = ?",
+      "UPDATE rollouts SET state = 'queued', node = NULL, since = ?, lost = lost + 1, earlier = ? WHERE id = ?",
       now,
-      lost,
-      JSON.stringify(earlier),
+      JSON.stringify(withBroken(rollout, nodeLost)),
       String(rollout.id),
     );
-    const end = nodesDied(lost, earlier);
+  for (const one of blameless) clear(db, node, one);
+  for (const { id } of held) {
+    const rollout = db.get("SELECT * FROM rollouts WHERE id = ?", String(id)) as TableRow;
+    const end = nodesDied(Number(rollout.lost), earlierOf(rollout));
     if (end !== null) conclude(db, rollout, "failed", end, now);
   }
 }
