@@ -74,7 +74,7 @@ async function take(session: Session, exchange: Exchange, around: CallSurroundin
     const labels = labelsOf(session, exchange);
     known.labels = labels;
     await around.pool.lookFor({ session, model: request.model, ...labels }, exchange.signal);
-    const restored = restoreTurns(session, labels.agent, request);
+    const restored = restoreTurns(session, labels, request);
     known.parent = restored.parent;
     const asked = { dialect: exchange.dialect.name, labels, request, sent: restored };
     const replayed = placeRequest(session, asked);
@@ -103,12 +103,17 @@ function labelsOf({ spec }: Session, { dialect, headers, body }: Exchange): Call
   return { ...said, labels: { ...said.labels, ...Object.fromEntries(given.map(([name, value]) => [`${givenLabel}${name}`, value])) } };
 }
 
-function restoreTurns(session: Session, agent: string, request: NeutralRequest): RestoreResult {
-  const restored = continueFrom(session, request, restore(session, session.sent.recall(agent, request.messages)));
+function restoreTurns(session: Session, labels: CallLabels, request: NeutralRequest): RestoreResult {
+  const restored = continueFrom(session, request, restore(session, session.sent.recall(labels.agent, request.messages)));
   if (session.spec.sandboxed) assertImagesInside(restored.messages);
   const messages = keepPictures(session, restored.messages);
-  session.sight.look(request.messages, messages);
+  if (!isSumming(labels)) session.sight.look(request.messages, messages);
   return { ...restored, messages };
+}
+
+/** Harnesses sum up what was said without its pictures. By its own word, believed or not: that can only spare a look. */
+function isSumming({ request_class, labels }: CallLabels): boolean {
+  return ["compaction", "summary"].includes(labels.read_as ?? request_class);
 }
 
 type FoundCall = Relayed & { isReplay: boolean };

@@ -68,6 +68,18 @@ test("only the first picture is looked for: later requests may have dropped it",
   assert.equal(tools.relay.failure, null);
 });
 
+test("a summary of what was said shows no picture, and says nothing of the harness", async () => {
+  await using tools = await withScreen();
+  const { messages, id } = await asked(tools);
+  const compacts = { "x-interaction-type": "conversation-compaction" };
+  const summary = [...messages, result(id, "[image]"), { role: "user", content: "Sum up." }];
+  const response = await tools.client.post("/v1/chat/completions", { model: "any", messages: summary }, undefined, compacts);
+  assert.equal(response.status, 200);
+  assert.equal(tools.relay.failure, null);
+  await tools.client.chat({ messages: [...messages, result(id, "a picture")] });
+  assert.equal(tools.relay.failure?.code, "harness_blind", "its next request is looked at");
+});
+
 test("an agent that asks the relay by itself cannot make its harness look blind", async () => {
   await using tools = await withScreen();
   // The model did not ask for it: no request needs to show it.
