@@ -6,9 +6,20 @@ import { LogEntry, type LogLine } from "../../base/schema/session-log.ts";
 const PackedLog = z.object({ session_log: z.array(LogEntry) });
 const begins = '{"session_log":';
 
-/** Empty where a line is damaged: no fork goes on from such a log. */
+/**
+ * Characters of its JSON: the ids of a million tokens. What is longer is an agent's that fills its log. With it the blob could not be
+ * written, for all its records are one string, and each fork of its group would read it.
+ */
+const longestLog = 64 * 1024 * 1024;
+
+/** Empty where a line is damaged, or the log is too long: no fork goes on from such a log. */
 export function packLog(lines: readonly LogLine[]): { session_log: readonly LogLine[] }[] {
-  return lines.some(({ type }) => type === "damaged") ? [] : [{ session_log: lines }];
+  let length = 0;
+  for (const line of lines) {
+    length += JSON.stringify(line).length;
+    if (line.type === "damaged" || length > longestLog) return [];
+  }
+  return [{ session_log: lines }];
 }
 
 export function isLog(line: string): boolean {

@@ -10,16 +10,13 @@ import type { Harness } from "../../harnesses/index.ts";
 import { type SessionRecording, toRecording } from "../../proxy/index.ts";
 import { branchingRegistry, chooseForks, type ForkPoint } from "../../rollouts/branching/index.ts";
 import { type RolloutPlan, type RunSetup, toReplayPlans } from "../../rollouts/index.ts";
-import { type Blobs, getAllPacked, type PackedPicture, unpackLog, unpackPictures } from "../blobs/index.ts";
+import { type Blobs, getAllPacked, unpackLog, unpackPictures } from "../blobs/index.ts";
 import { type Claim, forkRound, type Ledger } from "../ledger/index.ts";
 
 export type ForkParts = { ledger: Pick<Ledger, "result">; blobs: Blobs; setup: Pick<RunSetup, "proxy"> };
 
 /** What is a fork's own in its plan. */
 export type ForkPlan = Pick<RolloutPlan, "session" | "replay">;
-
-/** A rollout that others may be forked from. `recording`: null where its log cannot be gone on from. */
-type ForkableRollout = { record: RolloutRecord; recording: SessionRecording | null; pictures: PackedPicture[] };
 
 /** Rounds whose choice is remembered: their other forks read one session each. */
 const mostChosen = 256;
@@ -37,12 +34,15 @@ export class GroupForks {
     const round = forkRound(claim.spec, claim.index);
     if (round === null) return "begins";
     const fork = (await this.#chosenIn(claim, round))[claim.index - round.from];
-    const parent = fork && (await this.#member(claim, fork.rollout_id));
-    if (fork === undefined || !parent?.recording) return null;
+    const lines = fork && (await this.#linesOf(claim, fork.rollout_id));
+    if (!fork || !lines) return null;
+    const record = recordIn(lines);
+    const recording = recordingOf(record, lines);
+    if (recording === null) return null;
     const { proxy } = this.#parts.setup;
-    for (const { sha256, base64 } of parent.pictures) proxy.sessions.store.media?.keep(sha256, Buffer.from(base64, "base64"));
+    for (const { sha256, base64 } of unpackPictures(lines)) proxy.sessions.store.media?.keep(sha256, Buffer.from(base64, "base64"));
     const [plan] = toReplayPlans({
-      ...{ run_id: claim.set_id, record: parent.record, recording: parent.recording, task: claim.task, harness, turn: fork.turn },
+      ...{ run_id: claim.set_id, record, recording, task: claim.task, harness, turn: fork.turn },
       ...{ words: "go_on", unrepeatable: true },
       sampled: { samples: 1, engines: this.#engines, rendered: false, model: null, edit: null },
     });
@@ -68,34 +68,53 @@ export class GroupForks {
   async #choose(claim: Claim, { number, from, to }: ForkRound): Promise<ForkPoint[]> {
     const { branching } = claim.spec;
     if (branching === undefined) return [];
-    const members: ForkableRollout[] = [];
+    const failures: unknown[] = [];
+    const members: { record: RolloutRecord; read: () => Promise<SessionRecording> }[] = [];
     for (let place = 0; place < from; place++) {
-      const member = await this.#member(claim, `${claim.group_id}-${place}`);
-      if (member !== null) members.push(member);
+      const rollout = `${claim.group_id}-${place}`;
+      const lines = await this.#linesOf(claim, rollout);
+      if (lines === null) continue;
+      const record = recordIn(lines);
+      // Read once more when it is looked at: the logs of a whole group are too much to hold.
+      const read = async () => {
+        const again = await this.#linesOf(claim, rollout).catch((error: unknown) => {
+          failures.push(error);
+          return null;
+        });
+        return readable(recordingOf(record, again ?? []));
+      };
+      members.push({ record, read });
     }
-    return chooseForks({
+    const chosen = await chooseForks({
       ...{ group_id: claim.group_id, rounds: number - 1, room: to - from, branching, engines: this.#engines },
       policy: branchingRegistry.named(branching.policy),
-      members: members.map(({ record, recording }) => ({ record, read: () => readable(recording) })),
+      members,
     });
+    // Without a session that cannot be had now it would be another choice.
+    if (failures.length > 0) throw failures[0];
+    return chosen;
   }
 
   /** null: it was cancelled, or nothing of it was measured. */
-  async #member({ set_id }: Claim, rollout: string): Promise<ForkableRollout | null> {
+  async #linesOf({ set_id }: Claim, rollout: string): Promise<string[] | null> {
     const row = await this.#parts.ledger.result(set_id, rollout);
     if (row === null || row.state !== "completed" || row.payload === null) return null;
-    const lines = await getAllPacked(this.#parts.blobs, row.payload);
-    const record = RolloutRecord.parse(readJson(lines[1] ?? "null"));
-    return { record, recording: recordingOf(record, lines), pictures: unpackPictures(lines) };
+    return getAllPacked(this.#parts.blobs, row.payload);
   }
 }
+
+function recordIn(lines: readonly string[]): RolloutRecord {
+  return RolloutRecord.parse(readJson(lines[1] ?? "null"));
+}
+
+/** null: its log cannot be gone on from. */
 
 function recordingOf({ session_id }: RolloutRecord, lines: readonly string[]): SessionRecording | null {
   const log = unpackLog(lines);
   return log === null || session_id === null ? null : toRecording(session_id, log);
 }
 
-async function readable(recording: SessionRecording | null): Promise<SessionRecording> {
+function readable(recording: SessionRecording | null): SessionRecording {
   if (recording === null) throw new AlidadeError("not_found", "its session is not in its blob");
   return recording;
 }
