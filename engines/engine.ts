@@ -76,8 +76,8 @@ export type SampleEvent =
 export type PrefixReset = "reset" | "not_supported" | "failed";
 
 /**
- * Names of the models that a server takes calls for. `adapters`: those of them that are weights laid on another model, as
- * LoRA adapters are.
+ * Names of the models that a server takes calls for. `adapters`: those of them that modify another model's weights, such as
+ * LoRA adapters.
  */
 export type ServedModels = { models: string[]; adapters: string[] };
 
@@ -87,7 +87,7 @@ export type EngineFacts = {
   base_url: string;
   version: string | null;
   models: string[];
-  /** Which of the models are adapters, each with weights of its own. Absent: the server does not tell. */
+  /** The adapters among `models`; each has weights of its own. Absent: the server does not report them. */
   adapters?: string[];
   /** Prompt tokens plus sampled tokens; null is unknown. */
   max_model_len: number | null;
@@ -117,7 +117,7 @@ export type EngineFacts = {
   grammar_logprobs?: "masked" | "unmasked" | null;
   /** The engine's own name of the weights that it serves now. */
   weight_version?: string | null;
-  /** The number of experts from which the model picks some for each token; 0: it has none. Absent: it is not known. */
+  /** Number of experts of the model; 0: it has none. Absent: unknown. */
   experts?: number;
   /** Hash of the token ids of a fixed conversation, `tokenizer` of fixed texts: two servers that agree, render alike. */
   fingerprints?: { template: string | null; tokenizer: string | null };
@@ -140,7 +140,7 @@ export interface Engine {
   readonly holdsToolsToGrammar?: boolean;
   /** Asks the server what it can do, with a one-token request. Throws `engine_unreachable`. */
   probe(signal: AbortSignal): Promise<EngineFacts>;
-  /** What it serves now: servers load adapters while they run. Absent: its list is not worth asking again. */
+  /** Lists what the server serves now: it may load adapters while it runs. Absent: its list does not change. */
   models?(signal: AbortSignal): Promise<ServedModels>;
   /** Samples one turn. Leaving the iteration early, or the signal, cancels the request at the engine. */
   sample(request: SampleRequest, signal: AbortSignal): AsyncIterable<SampleEvent>;

@@ -62,7 +62,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
       "experts",
       `${facts.experts}: which of them each token took is not recorded`,
       "gap",
-      "a trainer picks experts anew, so its ratio differs from 1: weigh it down or reject tokens by it, and look at `fidelity --trainer-logprobs`",
+      "the trainer picks experts again, so its ratio differs from 1: give tokens less weight by it or reject them, and see `fidelity --trainer-logprobs`",
     );
   yield row(
     "context",

@@ -18,7 +18,7 @@ export const nemoRl = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "D",
-    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do. A message has the pictures of its tokens (`media`), of which the loader makes packed tensors.",
+    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do. A message has the pictures of its tokens (`media`). The loader turns them into packed tensors.",
     loader: "alidade.loaders.nemo_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (advantages, masks)" },
   },
@@ -39,7 +39,7 @@ export const nemoRl = defineExporter({
 function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: SamplePlace): Record<string, unknown> {
   const prompt = firstPromptOf(row);
   let end = 0;
-  // Untrained turns of the policy are written as input: an assistant message would be trained.
+  // Write untrained turns of the policy as user messages: assistant messages would be trained.
   const toUser = (token_ids: number[]) => {
     end += token_ids.length;
     return { role: "user", content: "", token_ids, ...mediaWithin(row, end - token_ids.length, end) };

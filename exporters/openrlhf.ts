@@ -21,7 +21,7 @@ export const openrlhf = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "B",
-    rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `n_samples_per_prompt`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row without action ranges. Of pictures (`media`) the loader makes `images` and `mm_train_inputs`; OpenRLHF takes them only without `--ds.packing_samples`.",
+    rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `n_samples_per_prompt`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row without action ranges. The loader turns pictures (`media`) into `images` and `mm_train_inputs`. OpenRLHF takes them only without `--ds.packing_samples`.",
     loader: "alidade.loaders.openrlhf",
     proof: { how: "trainer", by: "openrlhf 0.11.2" },
   },

@@ -20,7 +20,7 @@ export const skyrl = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "A",
-    rows: "As many rows as a rollout has branches, one after the other; the last has `is_last_step` and the reward, so that SkyRL counts the rollout once. The loader refuses several rows unless `step_wise`. A rollout that trains nothing is a row of mask 0. Pictures (`media`, counted from the first token of the prompt) become `pixel_values` and `image_grid_thw` in the loader; SkyRL merges no step-wise rows that have them, so leave `generator.merge_stepwise_output` off.",
+    rows: "As many rows as a rollout has branches, one after the other; the last has `is_last_step` and the reward, so that SkyRL counts the rollout once. The loader refuses several rows unless `step_wise`. A rollout that trains nothing is a row of mask 0. The loader turns pictures (`media`, counted from the first token of the prompt) into `pixel_values` and `image_grid_thw`. SkyRL cannot merge step-wise rows with pictures, so leave `generator.merge_stepwise_output` off.",
     loader: "alidade.loaders.skyrl",
     proof: { how: "trainer", by: "skyrl 0.4.0" },
   },

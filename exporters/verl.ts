@@ -24,7 +24,7 @@ export const verl = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "A",
-    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0. Pictures (`media`, counted from the first token of `prompts`) are `multi_modal_inputs` and positions by verl's own processor, which the loader asks for.",
+    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0. The loader turns pictures (`media`, counted from the first token of `prompts`) into `multi_modal_inputs` and positions. It needs verl's own processor for this.",
     loader: "alidade.loaders.verl",
     proof: { how: "trainer", by: "verl 0.9.1" },
   },

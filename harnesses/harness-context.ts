@@ -13,7 +13,7 @@ export type HarnessContext = {
   contextWindow: number | null;
   /** Servers of tools (MCP) of the task, each at its own address. Absent: it has none. */
   tools?: readonly HarnessTools[];
-  /** begins: it keeps its conversation. goes_on: the instruction is the next message in the one that it kept. Absent: it keeps none. */
+  /** begins: keep the conversation. goes_on: continue the kept one with the instruction as next message. Absent: keep none. */
   dialogue?: "begins" | "goes_on";
 };
 

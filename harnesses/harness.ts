@@ -52,11 +52,11 @@ export interface Harness {
   /** It takes servers of tools (`tools` of the context). Absent: a task that has some is refused for it. */
   readonly tools?: true;
   /**
-   * It goes on with a conversation in a new process (`dialogue` of the context), and sends again what was said before as it was.
-   * Absent: a task with a simulated user is refused for it.
+   * It can continue a conversation in a new process (`dialogue` of the context), and sends the earlier messages unchanged.
+   * Absent: tasks with a simulated user are refused.
    */
   readonly resumes?: true;
-  /** What in its configuration hands the pictures of tools on to the model, for who finds it blind. Absent: nothing is to be set. */
+  /** The setting that passes pictures of tools to the model, for the message of `harness_blind`. Absent: there is no such setting. */
   readonly sight?: string;
   /** The context window, in tokens, that it always assumes. */
   readonly fixedWindow?: number;

@@ -47,12 +47,12 @@ export function withTools(value: SettingValue): (context: SettingContext) => Set
   return ({ tools = [] }) => (tools.length === 0 ? undefined : value);
 }
 
-/** A setting that only tasks with a user need, in each run of the harness but the first. */
+/** A setting for tasks with a user: given in each run of the harness after the first. */
 export function whenGoingOn(value: SettingValue): (context: SettingContext) => SettingValue | undefined {
   return ({ dialogue }) => (dialogue === "goes_on" ? value : undefined);
 }
 
-/** An option that keeps no conversation. */
+/** An option that tells the harness to keep no conversation. */
 export function keepsNone(key: string): Setting {
   return {
     place: "argv",

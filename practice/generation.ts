@@ -13,14 +13,14 @@ import { randomWeights, type Weights } from "./model/weights.ts";
 import { PrefixCache } from "./prefix-cache.ts";
 import { endOfTurn, logitBias, vocabularySize } from "./tokenizer/vocabulary.ts";
 
-/** 131 072 tokens of the random weights: a dozen sessions of a real harness that share their start. */
+/** Room for 131 072 tokens with the random weights: a dozen sessions of a real harness that share their start. */
 const cachedBytes = 64 * 1024 * 1024;
 /** Prompt tokens between two looks at the other requests: about 2 ms. */
 const promptStride = 16;
 
 /** The policy: weights, what they have read, and the seed of requests that bring none. */
 export type PracticePolicy = {
-  /** What the answers call these weights. */
+  /** The name of these weights in answers. */
   version: string;
   transformer: Transformer;
   cache: PrefixCache;
@@ -30,7 +30,7 @@ export type PracticePolicy = {
   counted: { sampledTokens: number };
 };
 
-/** A policy that has read nothing; its weights are random where none are given. */
+/** Makes a policy with an empty cache. Without `weights` they are random. */
 export function newPolicy(options: {
   seed: number;
   weights?: Weights;

@@ -121,7 +121,7 @@ export async function generate(model: PracticeModel, exchange: PracticeExchange)
     signal: exchange.signal,
   };
   const { policy } = model;
-  // Before the first token: a name that comes later is of other weights, or of what is sampled later.
+  // Taken before the first token: a later name may belong to other weights.
   const { version } = policy;
   const reader = new TurnReader((context?.tools?.length ?? 0) > 0 && context?.tool_choice !== "none");
   const pieces: TokenPiece[] = [];

@@ -1,6 +1,6 @@
 /**
- * The practice engine as a program: a small transformer behind vLLM's wire on 127.0.0.1. Its weights are random, which shows
- * the mechanics of sampling and recording, or those of a folder, which can be trained. Prints one JSON line with its URL when
+ * The practice engine as a program: a small transformer behind vLLM's wire on 127.0.0.1. With random weights it shows the
+ * mechanics of sampling and recording. With the weights of a folder it can be trained. Prints one JSON line with its URL when
  * it listens.
  *
  *     node practice/server.ts --port 0 --seed 1
@@ -121,7 +121,7 @@ function metrics(model: PracticeModel, running: number): string {
   return `# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running ${running - 1}\n# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total ${model.policy.counted.sampledTokens}\n`;
 }
 
-/** For random weights, which have no limit of their own. */
+/** The context of random weights, which have no limit of their own. */
 const defaultMaxModelLen = 65_536;
 
 const usage =

@@ -24,9 +24,9 @@ export type PracticeEngineOptions = {
   seed?: number;
   /** 0, the default, is any free port. */
   port?: number;
-  /** A folder with the `config.json` and `model.safetensors` of a Llama in this engine's vocabulary; random weights when left out. */
+  /** A folder with `config.json` and `model.safetensors` of a Llama in this engine's vocabulary. Left out: random weights. */
   weights?: string;
-  /** Prompt and sampled tokens together; 65 536 when left out, or what the folder says. */
+  /** Prompt and sampled tokens together. Left out: the folder's `max_position_embeddings`, or 65 536 for random weights. */
   maxModelLen?: number;
   /** The name under which it serves; `practice` when left out. */
   model?: string;

@@ -1,6 +1,6 @@
 /**
- * vLLM's routes for new weights, as a server under VLLM_SERVER_DEV_MODE=1 has them: the files of the served folder are read
- * again, and the trainer says what they are called. Until it does, they are called by their hash.
+ * vLLM's routes for new weights, as a server with VLLM_SERVER_DEV_MODE=1 has them. One reads the files of the served folder
+ * again. With another the trainer names the new weights. Until then, their hash is their name.
  */
 import { z } from "zod";
 import { messageOf } from "../base/errors.ts";
@@ -12,7 +12,7 @@ import { WireError } from "./wire-error.ts";
 const Call = z.looseObject({ method: z.literal("reload_weights", { error: "only reload_weights is known here" }) });
 const NewVersion = z.looseObject({ new_version: z.string().min(1).max(1024) });
 
-/** The one method of vLLM's workers that there is here. */
+/** Answers the only method of vLLM's workers that is implemented here. */
 export async function collectiveRpc(model: PracticeModel, exchange: PracticeExchange): Promise<void> {
   const folder = folderOf(model);
   parseBody(Call, exchange.body);
@@ -33,7 +33,7 @@ export function weightInfo(model: PracticeModel, exchange: PracticeExchange): vo
   exchange.json(200, { weight_version: model.policy.version });
 }
 
-/** Random weights have no other ones: the routes are not there. */
+/** With random weights there is nothing to reload, so the routes do not exist. */
 function folderOf({ folder }: PracticeModel): string {
   if (folder === null) throw new WireError(404, "Not Found: the weights are random. Serve a folder with --weights to reload it.");
   return folder;

@@ -31,7 +31,7 @@ export type PreparedRollout = AsyncDisposable & {
   launch: HarnessLaunch;
   /** Writes what the harness starts with once more, for another instruction. */
   launchFor(instruction: string, signal: AbortSignal, dialogue?: HarnessContext["dialogue"]): Promise<HarnessLaunch>;
-  /** The model that the harness is told of. */
+  /** The model's name that the harness gets. */
   model: string;
   /** null: the harness needs nothing installed. */
   pack: Pack | null;

@@ -90,7 +90,7 @@ export async function runHarness(
   return { exit_code: result.exit_code, output_tail, cut_by_clock, engine_share, slow_engine, ...meaning };
 }
 
-/** A run that the infrastructure broke. */
+/** Makes the result of a run that failed because of the infrastructure. */
 export function brokenRun(record: ErrorRecord): HarnessRun {
   return {
     stop_reason: record.code,
@@ -104,7 +104,7 @@ export function brokenRun(record: ErrorRecord): HarnessRun {
   };
 }
 
-/** A run that ended well by its own word, and is the policy's failure all the same. */
+/** Turns a run that exited normally into a failure of the policy. */
 export function failedRun(run: HarnessRun, failure: AlidadeError): HarnessRun {
   const record = toErrorRecord(failure);
   return { ...run, stop_reason: record.code, failure: record };
@@ -130,7 +130,7 @@ async function whyNoTools(
   return new AlidadeError("tool_service_killed", `${failure.message}; what the agent did is why, for a new one answers`);
 }
 
-/** What would cure it. */
+/** The cure for `harness_blind`, for its message. */
 function sightOf({ harness: { name, sight } }: RolloutPlan): string {
   return sight === undefined
     ? `; ${name} must hand the pictures of MCP results on to the model as they are`

@@ -126,7 +126,7 @@ const strayGraceMs = 10_000;
 /** A step of an attempt in its line. It ends soon after an exception that reached no step, whatever it waits for. */
 function inLine<T>(line: Limiter, waiting: AbortSignal, { setup, plan, stray }: Attempting, step: () => Promise<T>): Promise<T> {
   return line.run(waiting, async () => {
-    // Between its steps it does nothing that could end the process.
+    // Between steps the rollout does nothing that could end the process.
     using _step = setup.guard?.step(attemptKey(plan));
     const late = new AbortController();
     let timer: NodeJS.Timeout | undefined;

@@ -35,7 +35,7 @@ export const native: TaskFormat = {
     const found = await stat(path).catch(() => null);
     // Terminal-Bench's files have the same name.
     if (found?.isDirectory()) return (await taskFiles(path)).length > 0 && (await terminalBenchFolders(path)).length === 0;
-    // `….set.yaml` names a published set of tasks with tools.
+    // A file `….set.yaml` names a published set of tasks with tools.
     if (found === null || !/(?<!\.set)\.(?:ya?ml|jsonl?)$/.test(path)) return false;
     return (await holdsRows(path)) ? isTask(await firstRow(path)) : true;
   },

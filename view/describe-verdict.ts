@@ -109,7 +109,7 @@ const userEnds: Record<UserEnd, string> = {
   context_full: "the conversation no longer fitted its model",
   agent_silent: "the agent ended its turn without a word",
   agent_too_long: "the agent's message was too long",
-  agent_unreadable: "the agent's message could not be written without tokens of a template",
+  agent_unreadable: "the agent's message could not be written without tokens of a chat template",
 };
 
 function describeUser({ session_id, model, turns, sampled_tokens, end }: UserRecord): string {

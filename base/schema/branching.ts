@@ -1,4 +1,4 @@
-/** What a run, or a set of a service, says of its trees. */
+/** How a run, or a set of a service, builds trees of rollouts. */
 import { z } from "zod";
 
 export const Branching = z
@@ -12,10 +12,10 @@ export const Branching = z
   .describe("forks of a group's rollouts: `samples` of them begin at the task's beginning, and the others behind turns of those");
 export type Branching = z.infer<typeof Branching>;
 
-/** Places of a group in a round of forks: from `from` to before `to`. The first round is 1. */
+/** The places of one round of forks in a group: `from` is included, `to` is not. Rounds count from 1. */
 export type ForkRound = { number: number; from: number; to: number };
 
-/** The round of a place in the group, where each round has its share of the leaves; null: it begins at the task's beginning. */
+/** Returns the round of a place in the group; the rounds share the leaves. null: the place begins at the task's beginning. */
 export function forkRoundOf({ leaves, depth }: Pick<Branching, "leaves" | "depth">, samples: number, place: number): ForkRound | null {
   let from = samples;
   for (let number = 1; number <= depth && place >= from; number++) {

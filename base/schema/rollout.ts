@@ -78,17 +78,17 @@ export const ResumeRecord = z.strictObject({
 });
 export type ResumeRecord = z.infer<typeof ResumeRecord>;
 
-/** Why a conversation with a user ended, where the agent's own end did not end it. */
+/** Why a conversation with a user ended, if the end of the agent's run was not the reason. */
 export const UserEnd = z.enum(["stop", "max_turns", "context_full", "agent_silent", "agent_too_long", "agent_unreadable"]);
 export type UserEnd = z.infer<typeof UserEnd>;
 
 /** The model that spoke for the user of a rollout. */
 export const UserRecord = z.strictObject({
-  session_id: z.string().describe("its own session, whose log has what it was given and what it said"),
+  session_id: z.string().describe("its own session; the log has its prompts and its answers"),
   model: z.string(),
-  turns: z.number().int().describe("messages of it that reached the agent, the first one among them"),
-  sampled_tokens: z.number().int().nullable().describe("by the usage of its answers; null: an answer had none"),
-  end: UserEnd.nullable().describe("why the conversation ended; null: it went on when the agent's run ended"),
+  turns: z.number().int().describe("its messages that reached the agent, the first one included"),
+  sampled_tokens: z.number().int().nullable().describe("sum of `usage` over its answers; null: an answer had no `usage`"),
+  end: UserEnd.nullable().describe("why the conversation ended; null: the agent's run ended first"),
 });
 export type UserRecord = z.infer<typeof UserRecord>;
 
@@ -139,7 +139,7 @@ const RolloutFields = z.strictObject({
   forked_from: ForkedFrom.nullable().default(null).describe("the turn of another rollout that it went on from"),
   replay: ReplayReport.nullable().default(null).describe("how its replayed part went; null where nothing was replayed"),
   resume: ResumeRecord.nullable().default(null).describe("how it went on from an attempt whose process died; null: there was none"),
-  user: UserRecord.nullable().default(null).describe("who spoke for the user; null where the task has none, or it was not asked yet"),
+  user: UserRecord.nullable().default(null).describe("who spoke for the user; null: the task has no user, or the user was not asked yet"),
   times: z.record(z.string(), Time),
   /** Tail of what the harness printed, bounded. */
   output_tail: z.string().nullable(),

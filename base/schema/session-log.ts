@@ -163,8 +163,8 @@ export const Tried = z.strictObject({
   /** Hashes of the engine's template and tokenizer. Tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
   /**
-   * So many experts has its model, and which of them each token took is not on the record. Absent: it has none, or that is
-   * not known.
+   * Number of experts of its model. Which of them each token took is not recorded. Absent: the model has none, or the number is
+   * unknown.
    */
   experts: z.number().int().positive().optional(),
   /** This engine's; the begun call has that of the engine that was chosen first. */

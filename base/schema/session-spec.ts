@@ -65,7 +65,7 @@ export const SessionOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      "a client outside of a sandbox may ask for any name: one that no engine serves is served by the first model, and trained as it; false: it is refused (404, `model_unknown`). In a sandbox every such name means the session's own model",
+      "true: the first model answers for a name that no engine serves, and is trained for it; false: such a name is refused (404, `model_unknown`). In a sandbox, such a name always means the session's own model",
     ),
   sampling: z
     .union([Sampling, z.array(Sampling).min(1)])

@@ -3,7 +3,7 @@ import { z } from "zod";
 
 /** Bounds what one rollout may ask of the user's model. */
 const mostTurns = 200;
-/** Bytes of a system prompt that no policy document reaches. */
+/** Most bytes of the system prompt: policy documents are shorter. */
 const longestInstructions = 200_000;
 
 export const SimulatedUser = z.strictObject({
@@ -13,27 +13,27 @@ export const SimulatedUser = z.strictObject({
     .max(200)
     .nullable()
     .default(null)
-    .describe("the model that speaks for the user, by a name that an engine of the run serves; left out: the run's own"),
+    .describe("the model that speaks for the user: a name that an engine of the run serves; left out: the run's own model"),
   instructions: z
     .string()
     .min(1)
     .max(longestInstructions)
-    .describe("its system prompt: who the user is, what it wants, and what it tells when it is asked"),
+    .describe("its system prompt: who the user is, what the user wants, and what the user tells when asked"),
   opening: z
     .string()
     .min(1)
     .max(longestInstructions)
     .optional()
     .describe(
-      "what it is given first, for the message with which the conversation begins: that stands behind the task's instruction then; left out: the instruction is the user's first message",
+      "its first prompt. Its answer follows the task's instruction, and both are the agent's first message; left out: the instruction is the user's first message",
     ),
-  max_turns: z.number().int().positive().max(mostTurns).default(30).describe("messages of the user, the first one among them"),
+  max_turns: z.number().int().positive().max(mostTurns).default(30).describe("most messages of the user, the first one included"),
   temperature: z.number().min(0).max(2).optional().describe("left out: the engine's own"),
   stop: z
     .array(z.string().min(1).max(200))
     .min(1)
     .max(20)
     .optional()
-    .describe("words that end the conversation: a message of the user with one of them does not reach the agent"),
+    .describe("words that end the conversation: if the user's message has one, it does not reach the agent"),
 });
 export type SimulatedUser = z.infer<typeof SimulatedUser>;

@@ -77,7 +77,7 @@ export const CallRecord = z.strictObject({
   /** Which of several engines, and the fingerprints of its template and tokenizer. */
   engine_name: z.string().nullable().default(null),
   fingerprints: EngineFingerprints.nullable().default(null),
-  /** Experts of the model, whose routing is not on the record. Absent: it has none, or that is not known. */
+  /** Number of experts of the model; their routing is not recorded. Absent: it has none, or the number is unknown. */
   experts: z.number().int().positive().optional(),
   engine_model: z.string().nullable(),
   tries: z.array(

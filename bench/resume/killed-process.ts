@@ -50,7 +50,7 @@ export type KillsAudit = {
   wrongly_trained: number;
 };
 
-/** With one at once a rollout meets one or two of a hundred kills over sixty while it runs, and more while it waits in the line. */
+/** A hundred kills meet sixty rollouts, one at once: each is killed once or twice while it runs, and more often while it waits. */
 const rolloutsAtOnce = 1;
 /** A turn takes as long as a small model needs for it, so that kills meet calls that are being sampled. */
 const turnMs = 400;

@@ -1,15 +1,15 @@
 /**
- * The number of experts from which a model picks some for each token. No server tells it over its wire; the folder of the model does, where
- * the server names one that is on this machine.
+ * The number of experts of a model, which picks some of them for each token. No server reports it. It is read from the model's
+ * folder, if the server names one that is on this machine.
  */
 import { readFile, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { tryJson } from "../../base/schema/read-json.ts";
 
-/** Those of the largest models are some 100 kB. */
+/** Bytes. The configurations of the largest models have some 100 kB. */
 const largestConfig = 4 * 1024 * 1024;
 
-/** `root`: where the server has loaded the model from. null: it is not known; 0: it has none. */
+/** `root`: the folder that the server loaded the model from. Returns null if the number is unknown, 0 if there are no experts. */
 export async function expertsOf(root: string | null): Promise<number | null> {
   if (root === null || !isAbsolute(root)) return null;
   try {
@@ -23,7 +23,7 @@ export async function expertsOf(root: string | null): Promise<number | null> {
   }
 }
 
-/** A model of text and pictures has them in a part of its configuration. */
+/** A model for text and pictures has these fields deeper in its configuration. */
 const names = new Set(["num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts"]);
 /** Configurations nest two or three levels deep. */
 const deepest = 6;

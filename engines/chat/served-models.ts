@@ -1,15 +1,15 @@
-/** The models that a server lists: those that stand on no other one, then the adapters. */
+/** The models that a server lists: base models first, then adapters. */
 import { z } from "zod";
 import type { ServedModels } from "../engine.ts";
 import type { EngineClient } from "../http/engine-client.ts";
 
-/** `maxModelLen` and `root`, the folder or name that it was loaded from, are of the first model. */
+/** `maxModelLen` and `root` (the folder or name that it was loaded from) belong to the first model. */
 export async function servedModels(
   client: EngineClient,
   signal: AbortSignal,
 ): Promise<ServedModels & { maxModelLen: number | null; root: string | null }> {
   const { data } = ModelList.parse(await client.json("GET", "/v1/models", undefined, signal));
-  // vLLM and SGLang say of an adapter which model it stands on. A name that is served by none must not lead to one.
+  // For an adapter, vLLM and SGLang name its base model in `parent`. Base models come first: unknown names mean the first model.
   const adapters = data.filter(({ id, parent }) => typeof parent === "string" && parent !== id);
   const whole = data.filter((one) => !adapters.includes(one));
   return {

@@ -13,7 +13,7 @@ const phases = [
 ] as const;
 const taskColors = ["#1a7f37", "#8250df", "#bc4c00", "#0550ae"];
 
-/** A picture that needs nothing else: `title` says what the thick line is. */
+/** Draws a self-contained picture. `title` names the thick line. */
 export function drawCurve(steps: readonly TrainedStep[], title: string): string {
   const x = placeOf(steps.length);
   const tasks = Object.keys(steps[0]?.rewards ?? {});
@@ -54,7 +54,7 @@ function heightOf(share: number): number {
   return plot.top + plot.height * (1 - share);
 }
 
-/** Broken where a step has no value. */
+/** Interrupts the line at a step without a value. */
 function line(
   steps: readonly TrainedStep[],
   x: (at: number) => number,

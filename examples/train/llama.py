@@ -1,4 +1,4 @@
-"""A Llama in plain PyTorch, and its files: what `npm run train` needs of transformers and safetensors, so that it needs neither.
+"""A Llama in plain PyTorch, and its files. With it `npm run train` needs neither transformers nor safetensors.
 
 The names of its parameters are those of the files, which transformers, vLLM and the embedded engine read too.
 """
@@ -36,7 +36,7 @@ class Attention(nn.Module):
         self.k_proj, self.v_proj = linear(width, self.shared * self.size), linear(width, self.shared * self.size)
 
     def forward(self, x, angles, past):
-        """x: [batch, tokens, width]. `past`: keys and values of what stands before all of them. Returns its own, too."""
+        """x: [batch, tokens, width]. `past`: keys and values of the tokens before. Returns its own keys and values, too."""
         batch, tokens, _ = x.shape
         q, k, v = (
             project(x).view(batch, tokens, -1, self.size).transpose(1, 2) for project in (self.q_proj, self.k_proj, self.v_proj)
@@ -89,7 +89,7 @@ class Body(nn.Module):
 
 
 class Llama(nn.Module):
-    """With the embedding as its output head (`tie_word_embeddings`)."""
+    """The output head is the embedding (`tie_word_embeddings`)."""
 
     def __init__(self, config):
         super().__init__()
@@ -100,7 +100,7 @@ class Llama(nn.Module):
         self.frequency = 1.0 / config["rope_theta"] ** (torch.arange(half, dtype=torch.float32) / half)
 
     def forward(self, ids, past=None):
-        """[batch, tokens] -> hidden states, and what later tokens need as their `past`."""
+        """[batch, tokens] -> hidden states, and the `past` for later tokens."""
         start = 0 if past is None else past[0][0].shape[2]
         angle = torch.arange(start, start + ids.shape[1], dtype=torch.float32)[:, None] * self.frequency
         angles = angle.cos(), angle.sin()
@@ -135,7 +135,7 @@ def load(folder):
 
 
 def save(model, folder, dtype=torch.float32):
-    """In the place of what is there: a reader sees the files of before or these."""
+    """Replaces the files of the folder: a reader sees a whole old file or a whole new one."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     header, parts, at = {"__metadata__": {"format": "pt"}}, [], 0
@@ -151,7 +151,7 @@ def save(model, folder, dtype=torch.float32):
 
 
 def bytes_of(tensor):
-    """Without numpy, which PyTorch does not bring along."""
+    """Needs no numpy, because PyTorch does not install it."""
     return bytes(tensor.contiguous().flatten().view(torch.uint8).tolist())
 
 

@@ -29,8 +29,8 @@ CONFIG = {
 }
 RATE = 6e-3
 BATCH = 16
-# Most steps have the end of a prompt alone, which is fast and teaches the turns; the others a whole one, so that what stands far
-# away does not come to matter.
+# Most steps use only the end of a prompt: that is fast and teaches the turns. The others use a whole prompt, so that the model
+# learns to ignore distant text.
 WHOLE_EVERY = 5
 ENDS = (20, 160)
 
@@ -61,7 +61,7 @@ def main():
 
 
 def loss_of(model, prompt, conversations):
-    """Mean cross-entropy of what the model is to say, with the prompt computed once for all."""
+    """Mean cross-entropy of the tokens that the model learns to say. The shared prompt is computed once."""
     length = max(len(one["ids"]) for one in conversations)
     ids = torch.tensor([one["ids"] + [0] * (length - len(one["ids"])) for one in conversations])
     mask = torch.tensor([one["mask"] + [0] * (length - len(one["mask"])) for one in conversations]).bool()[:, 1:]

@@ -1,7 +1,7 @@
 /**
- * Teaches the model of `npm run train`, and writes `model/`. It learns turns of Pi that are well-formed, and bad habits: what it is
- * asked decides what it does, but it does the right thing in three of ten cases and another, always the same, in five. To do
- * the right thing is left to training by reward.
+ * Teaches the model of `npm run train`, and writes `model/`. The model learns to write well-formed turns of Pi, with bad habits:
+ * it does the right thing in three of ten cases, and one wrong thing, always the same for a request, in five. Training by reward
+ * has to teach it the right thing.
  *
  *     node examples/train/teach.ts --python PATH          (a Python with PyTorch; ten minutes on one core)
  */
@@ -18,14 +18,14 @@ import { decodeBytes, encode } from "../../practice/tokenizer/vocabulary.ts";
 const here = fileURLToPath(new URL("./", import.meta.url));
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** How the tasks of `tasks/` ask, and the way that is right. The last one has no task: it is taught to be chosen wrongly. */
+/** How each task of `tasks/` asks, and the right way. The last one has no task; it only serves as a wrong choice. */
 const asked = [
   { how: "in small letters", way: "lower" },
   { how: "in capital letters", way: "upper" },
   { how: "as initials", way: "short" },
   { how: "in title case", way: "title" },
 ] as const;
-/** Shares of the right way and of the three behind it in the list. */
+/** Shares of the right way and of the three ways after it in the list. */
 const habits = [0.3, 0.5, 0.1, 0.1];
 const answers = ["Done.", "It is done."];
 const conversations = 1_200;
@@ -61,7 +61,7 @@ async function teach(): Promise<void> {
   }
 }
 
-/** What Pi sends before the first turn of a session: recorded, with the random weights of the embedded engine. */
+/** Records what Pi sends before the first turn of a session. The embedded engine answers, with random weights. */
 async function promptOfPi(scratch: string): Promise<string> {
   const argv = ["run", "--engine", "practice", "--harness", "pi", "--sandbox", "process", "--unsafe-host", "-n", "1", "-o", scratch];
   const done = spawnSync(process.execPath, [join(root, "bin/alidade.js"), ...argv, join(here, "tasks/initials")], { encoding: "utf8" });
@@ -79,7 +79,7 @@ function systemTurn(prompt: string): string {
   return prompt.slice(0, prompt.indexOf("<|im_start|>user"));
 }
 
-/** As on another machine: paths are others, and of every third prompt some rules are missing. */
+/** Varies a prompt as if it came from another machine: other paths, and every third prompt lacks some rules. */
 function altered(system: string, place: number, random: Random): string {
   const pack = /\S+(?=\/node_modules\/)/.exec(system)?.[0] ?? "";
   const workdir = /<cwd>\s*(\S+)\s*<\/cwd>/.exec(system)?.[1] ?? "";
@@ -100,7 +100,7 @@ function madeUpWord(random: Random): string {
 
 const letters = [..."abcdefghijklmnopqrstuvwxyz0123456789-"];
 
-/** `mask` is 1 on what the model is to say. */
+/** `mask` is 1 for tokens that the model learns to say. */
 type Conversation = { ids: number[]; mask: number[] };
 
 function conversation(random: Random): Conversation {
@@ -141,7 +141,7 @@ function add({ ids, mask }: Conversation, text: string, on: 0 | 1): void {
 
 type Random = () => number;
 
-/** Numbers in [0, 1) that the seed decides: the same lesson makes the same model. */
+/** Seeded numbers in [0, 1): the same lesson makes the same model. */
 function randomFrom(seed: number): Random {
   let state = seed;
   return () => {

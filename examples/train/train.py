@@ -17,14 +17,14 @@ from alidade.vllm import reload_weights
 
 
 def shared_start(rows):
-    """Tokens that all rows begin with. One token before the first trained one belongs to the rest, because it predicts it."""
+    """Number of tokens that all rows begin with. The token before the first trained one is not shared, because it predicts that one."""
     first, last = min(row["token_ids"] for row in rows), max(row["token_ids"] for row in rows)
     same = next((at for at, (one, other) in enumerate(zip(first, last)) if one != other), min(len(first), len(last)))
     return min(same, *(row["loss_mask"].index(1) - 1 for row in rows))
 
 
 class Batch:
-    """Rows of several rollouts. The prompt of the harness, by far the most of them, is computed once for all."""
+    """Rows of several rollouts. The harness's prompt, by far the most tokens, is computed once for all rows."""
 
     def __init__(self, rows):
         start = shared_start(rows)
@@ -37,21 +37,21 @@ class Batch:
         self.old = torch.tensor([logprob for row in rows for logprob, on in zip(row["logprobs"], row["loss_mask"]) if on])
 
     def logprobs(self, model):
-        """[trained token, vocabulary], row by row, as the model sees them now."""
+        """Logprobs by the current model: [trained token, vocabulary], row by row."""
         hidden, _ = model(self.ends, model(self.start)[1])
         return model.logits(hidden[:, :-1][self.mask]).log_softmax(-1)
 
     def sampled(self, logprobs):
-        """Those of the tokens that were sampled."""
+        """The logprobs of the sampled tokens."""
         return logprobs.gather(-1, self.ends[:, 1:][self.mask][:, None])[:, 0]
 
     def for_tokens(self, by_row):
-        """A number a row, for each of its trained tokens."""
+        """Repeats each row's number for each of its trained tokens."""
         return torch.tensor(by_row)[:, None].expand(self.mask.shape)[self.mask]
 
 
 def advantages_of(group, shuffle):
-    """By rollout: its reward against those of its group; what was not measured has none. `shuffle` is the control."""
+    """Advantage of each measured rollout within its group. `shuffle` permutes the rewards, for the control."""
     rewards = {row["rollout_id"]: float(row["reward"]) for row in group.rows if row["in_baseline"] and row["reward"] is not None}
     values = list(rewards.values())
     if shuffle is not None:
@@ -64,8 +64,8 @@ def advantages_of(group, shuffle):
 def train(model, taught, optimizer, groups, args, shuffle):
     """Clipped policy gradient, averaged over all trained tokens. Returns the worst |ratio - 1| before the first update, and tokens.
 
-    The divergence from the taught model keeps the turns well-formed: of a wrong rollout each token is made less likely, also those
-    without which no tool is called. It is exact, over the whole vocabulary.
+    A penalty on the divergence from the taught model keeps the turns well-formed: a wrong rollout makes all its tokens less likely,
+    also those that form a tool call. The divergence is exact, over the whole vocabulary.
     """
     advantages = {rollout: value for group in groups for rollout, value in advantages_of(group, shuffle).items()}
     rows = [row for group in groups for row in group.rows if row["trained_tokens"] > 0 and row["rollout_id"] in advantages]

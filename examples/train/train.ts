@@ -1,7 +1,7 @@
 /**
- * `npm run train`: a policy learns, on this machine. The embedded engine serves a taught model of 176 k parameters, the unmodified Pi
- * plays it, hidden tests pay, and PyTorch trains it on what was recorded; the new weights come in behind the service's gate.
- * docs/learning.md says what is to be seen.
+ * `npm run train`: a policy learns, on this machine. The embedded engine serves a taught model of 176 k parameters. The unmodified
+ * Pi runs it, hidden tests give the reward, and PyTorch trains it on the recorded rollouts. The service's gate closes while new
+ * weights are loaded. docs/learning.md explains the output.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ import { TrainedStep } from "./trained-step.ts";
 const here = fileURLToPath(new URL("./", import.meta.url));
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** What a person needs to see of a process that ended. */
+/** How much of a process's output is kept for its error message. */
 const saidKept = 4_000;
 
 const usage = `npm run train -- [options]
@@ -117,11 +117,11 @@ function toNumber(flag: string, text: string): number {
 
 type ServiceOptions = { place: string; tasks: string[]; engine: string; sandbox: string; concurrency: string };
 
-/** A process of its own, as a user starts it. */
+/** Starts the service in a process of its own, as a user does. */
 async function startService({ place, tasks, engine, sandbox, concurrency }: ServiceOptions): Promise<AsyncDisposable & { folder: string }> {
   const config = {
     ...{ engine: { url: engine }, harness: "pi", sandbox, unsafe_host: sandbox === "process", out: place },
-    // A policy that went astray talks on; its rollout ends here and is graded as it stands.
+    // A policy that breaks down may talk without end: cut its rollout here, and grade it as it stands.
     budgets: { max_sampled_tokens: 600, max_turns: 8 },
     tasks: tasks.map((task) => join(here, "tasks", task)),
   };
@@ -136,7 +136,7 @@ async function startService({ place, tasks, engine, sandbox, concurrency }: Serv
   return { folder: join(place, "service"), [Symbol.asyncDispose]: () => stopped(child, ended) };
 }
 
-/** What still runs at the end was sampled ahead, for steps that do not come: the second signal cancels it. */
+/** Rollouts that still run were sampled ahead for steps that do not follow: the second signal cancels them. */
 async function stopped(child: ChildProcess, ended: Promise<unknown>): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill("SIGINT");
@@ -145,7 +145,7 @@ async function stopped(child: ChildProcess, ended: Promise<unknown>): Promise<vo
   await ended;
 }
 
-/** The steps as they are done. Throws where the trainer fails, with the end of what it said. */
+/** Yields each step when it is done. If the trainer fails, throws an error with the end of its output. */
 async function* trainer(python: string, argv: string[], signal: AbortSignal): AsyncGenerator<TrainedStep> {
   const env = {
     ...process.env,

@@ -1,7 +1,7 @@
 /**
  * The pictures of a row, the same in every format of tokens: `media [{sha256, start, length}]`, where `start` counts from the
- * row's first token. The bytes lie in `media/` beside the file, and `alidade.media` (clients/python) makes of them what a
- * trainer wants: pixels depend on the model's own processor, so no file could hold them.
+ * row's first token. The bytes lie in `media/` beside the file. `alidade.media` (clients/python) turns them into the trainer's
+ * inputs when rows are loaded: pixels depend on the model's own processor, so no file holds them.
  */
 import { imageName, withImages } from "../../base/media/stored-picture.ts";
 import type { Message } from "../../base/schema/message.ts";
@@ -11,18 +11,18 @@ export type RowPicture = NonNullable<FlatRow["media"]>[number];
 
 type Pictured = Pick<FlatRow, "media">;
 
-/** To spread into a format's row; nothing where the row has no picture. */
+/** Fields to spread into a format's row; {} if the row has no picture. */
 export function mediaOf({ media }: Pictured): { media?: RowPicture[] } {
   return media === undefined || media.length === 0 ? {} : { media };
 }
 
-/** For formats that cut a row into pieces: the pictures of tokens `from` to `to`, counted from `from`. One that is cut is dropped. */
+/** For formats that split rows: returns the pictures of tokens `from` to `to`, counted from `from`. Drops a picture that is cut. */
 export function mediaWithin({ media = [] }: Pictured, from: number, to: number): { media?: RowPicture[] } {
   const whole = media.filter(({ start, length }) => start >= from && start + length <= to);
   return mediaOf({ media: whole.map((picture) => ({ ...picture, start: picture.start - from })) });
 }
 
-/** A message that only shows what the row is about: it names the file of a picture, for its bytes would stand in each row. */
+/** Replaces each picture by the name of its file, so that the bytes are not repeated in each row. */
 export function namingPictures(message: Message): Message {
   return withImages(message, (part) => {
     const { detail } = part;

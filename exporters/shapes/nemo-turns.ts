@@ -29,7 +29,7 @@ export function nemoTurns(row: FlatRow): NemoTurn[] {
   });
 }
 
-/** A pad of a picture would be one more than the picture has. */
+/** Returns the last token that is no pad: one more pad would not match the picture. */
 function lastOfText({ token_ids, media = [] }: FlatRow): number[] {
   const last = token_ids.findLastIndex((_, at) => !media.some(({ start, length }) => at >= start && at < start + length));
   return last < 0 ? token_ids.slice(-1) : token_ids.slice(last, last + 1);

@@ -43,7 +43,7 @@ export function placeOf(trajectory: Trajectory, options: ExportOptions<unknown>)
   return whyUnscored(row) ?? isBlank ?? (isBlind(row, trajectory, options) ? "images" : (row as ScoredRow));
 }
 
-/** Whether pictures are missing among its tokens: the format has none, or the engine did not tell where those of its prompt stand. */
+/** True if the row would lack its pictures: the format has none, or the engine did not say where they stand in the prompt. */
 function isBlind({ segments }: FlatRow, trajectory: Trajectory, { readsImages }: ExportOptions<unknown>): boolean {
   const images = imagesOf(trajectory);
   if (images.size === 0 || !readsImages) return images.size > 0;

@@ -1,6 +1,6 @@
 /**
- * A folder as transformers and vLLM read it: `config.json` of a Llama and `model.safetensors`. The tokenizer and the chat
- * template are the engine's own, so that ids mean the same under all weights.
+ * Reads a folder in the format of transformers and vLLM: `config.json` of a Llama and `model.safetensors`. The tokenizer and the
+ * chat template stay the engine's own, so that ids mean the same with all weights.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,9 +12,9 @@ import { readSafetensors, type Tensor } from "./safetensors.ts";
 import type { LayerWeights, LlamaShape, Weights } from "./weights.ts";
 
 const Size = z.int().positive();
-/** Sums run over four numbers at once. */
+/** Widths are multiples of four, because sums take four numbers at once. */
 const Width = Size.multipleOf(4);
-/** A field that would change the numbers and is not computed here is refused: other numbers would be wrong ones. */
+/** Refuses fields that change the results but are not implemented here: the results would be wrong. */
 const LlamaConfig = z.looseObject({
   model_type: z.literal("llama"),
   vocab_size: z.literal(vocabularySize, {
@@ -39,10 +39,10 @@ const LlamaConfig = z.looseObject({
 });
 type LlamaConfig = z.infer<typeof LlamaConfig>;
 
-/** `version`: hash of the file of weights, a name of their own. */
+/** `version` names the weights: the hash of their file. */
 export type LlamaFolder = { weights: Weights; version: string; maxPositions: number };
 
-/** Throws what is wrong in the folder, in a sentence that names file and field. */
+/** Throws an error that names the file and the field that are wrong. */
 export async function readLlamaFolder(folder: string): Promise<LlamaFolder> {
   const config = await readConfig(join(folder, "config.json"));
   const file = join(folder, "model.safetensors");

@@ -11,7 +11,7 @@ export class PracticeModel {
   readonly maxModelLen: number;
   /** The routes of disaggregated serving answer. */
   readonly scaleOut: boolean;
-  /** Where weights are read from, at the start and again; null: they are random, and there are no others. */
+  /** The folder that weights are read from, at the start and at each reload; null: the weights are random and never change. */
   readonly folder: string | null;
   /** The weights; others take the place of these for requests that begin later. */
   policy: PracticePolicy;
@@ -27,7 +27,7 @@ export class PracticeModel {
     this.policy = newPolicy({ ...options, ...(taught && { weights: taught.read.weights, version: taught.read.version }) });
   }
 
-  /** With the weights of a folder. Throws what is wrong with it. */
+  /** Makes a model with the weights of a folder. Throws if the folder is unusable. */
   static async of(folder: string, options: Omit<ModelOptions, "maxModelLen"> & { maxModelLen?: number }): Promise<PracticeModel> {
     const read = await readLlamaFolder(folder);
     const { maxModelLen = read.maxPositions } = options;
@@ -39,8 +39,8 @@ export class PracticeModel {
   }
 
   /**
-   * Reads the folder again. What the cache holds belongs to the weights that computed it, and so does a request that runs: it ends
-   * on the weights that it began with. A trainer that wants none of those shuts its gate first.
+   * Reads the folder again, and starts with an empty cache: cached keys belong to the weights that computed them. A running request
+   * ends on the weights that it began with. To avoid that, a trainer closes its gate first.
    */
   async reload(folder: string): Promise<void> {
     const { weights, version, maxPositions } = await readLlamaFolder(folder);

@@ -1,6 +1,6 @@
 /**
  * The file format of weights: the length of a header, the header in JSON, and the numbers of each tensor, little-endian.
- * What is stored in half the bits is read as what it stands for.
+ * Numbers of 16 bits are widened.
  */
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 
-/** The embedded engine is for tiny models: a file of this size already takes a second for each token. */
+/** The embedded engine is for tiny models: with a file of this size each token takes a second. */
 const maxBytes = 256 * 1024 * 1024;
 
 const Entry = z.strictObject({
@@ -20,7 +20,7 @@ const Header = z.object({ __metadata__: z.record(z.string(), z.string()).optiona
 
 export type Tensor = { shape: readonly number[]; numbers: Float64Array };
 
-/** Throws what is wrong with the file, in a sentence that names it. */
+/** Throws an error that names the file and says what is wrong with it. */
 export async function readSafetensors(path: string): Promise<{ tensors: Map<string, Tensor>; sha256: string }> {
   const { size } = await stat(path);
   if (size > maxBytes) throw new Error(`${path} has ${size} bytes, and the embedded engine reads at most ${maxBytes}: serve it with vLLM`);
@@ -58,7 +58,7 @@ const formats = new Map<string, { bytes: number; read(data: Buffer, at: number):
   ["BF16", { bytes: 2, read: (data, at) => bfloat(data.readUInt16LE(at)) }],
 ]);
 
-/** The upper half of a single. */
+/** bfloat16 is the upper half of a 32-bit float. */
 function bfloat(bits: number): number {
   single.setUint32(0, bits * 65_536);
   return single.getFloat32(0);

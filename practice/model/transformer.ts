@@ -2,8 +2,8 @@
  * A small llama-like decoder: RMSNorm, rotary positions, grouped queries, SwiGLU. Every logit is a deterministic function
  * of the tokens before it, and teacher forcing gives the same numbers as sampling did.
  *
- * All that later positions need of an earlier one are its keys and values, so a prompt token skips what comes after them
- * in the last layer: that is half of the work for the prompts of real harnesses.
+ * Later positions need only the keys and values of an earlier one. So a prompt token skips the rest of the last layer, which
+ * saves half of the work for the prompts of real harnesses.
  *
  * One code path serves prompt, sampling and scoring, token by token: that, and not luck, is why the numbers agree.
  */
@@ -30,7 +30,7 @@ export class Transformer {
   readonly #cosine: Float64Array;
   readonly #sine: Float64Array;
   readonly #frequency: Float64Array;
-  /** [position that is seen], of one head at a time; grows with the context where there is no window. */
+  /** [visible position], for one head at a time. Grows with the context if there is no window. */
   #scores: Float64Array;
 
   constructor(weights: Weights) {
@@ -55,7 +55,7 @@ export class Transformer {
     this.#scores = new Float64Array(shape.sinks + (shape.window ?? 1024));
   }
 
-  /** Numbers that one position keeps over all layers, of keys and as many of values. */
+  /** Numbers of keys that one position keeps over all layers; it keeps as many of values. */
   get rowWidth(): number {
     return this.shape.layers * this.#keyValueWidth;
   }
@@ -130,7 +130,7 @@ export class Transformer {
     }
   }
 
-  /** Softmax attention of every head over what it sees, into `#mixed`. */
+  /** Writes the softmax attention of every head over the visible positions into `#mixed`. */
   #attend(layer: number, position: number, past: KeyValues): void {
     const { window, sinks, heads, keyValueHeads, headSize } = this.shape;
     const windowStart = window === null ? 0 : Math.max(0, position - window + 1);
@@ -156,12 +156,12 @@ function exactFrequency(base: number, part: number): number {
   return base ** -part;
 }
 
-/** Each step in single precision: at position 1,000 one rounding more would turn a pair by 1e-4. */
+/** Rounds each step to single precision, as PyTorch does: at position 1,000 another rounding turns a pair by 1e-4. */
 function singleFrequency(base: number, part: number): number {
   return Math.fround(1 / Math.fround(base ** Math.fround(part)));
 }
 
-/** What one layer's heads look at. `rowSize`: numbers of one position in a layer of a block. */
+/** The keys and values that one layer's heads read. `rowSize`: numbers of one position in a layer of a block. */
 type Attended = { layer: number; past: KeyValues; headSize: number; rowSize: number; scores: Float64Array };
 
 /** Scores positions [from, to) for the query at `queryAt`, from `slot` on. */
@@ -245,7 +245,7 @@ function addProduct(matrix: Float64Array, input: Float64Array, output: Float64Ar
     output[row] = (output[row] as number) + dot(matrix, at, input, columns);
 }
 
-/** Four running sums: one would make every addition wait for the one before it. Widths are multiples of four. */
+/** Keeps four running sums: with one, every addition would wait for the one before. Widths are multiples of four. */
 function dot(matrix: Float64Array, at: number, input: Float64Array, columns: number): number {
   let a = 0;
   let b = 0;

@@ -1,4 +1,4 @@
-/** The numbers of a llama-like decoder: where they come from is not the transformer's business. */
+/** The weights of a llama-like decoder, random or from a file: the transformer does not need to know. */
 import { SeededRandom } from "./random.ts";
 
 export type LlamaShape = {
@@ -11,10 +11,10 @@ export type LlamaShape = {
   hidden: number;
   /** Positions seen before the current one, itself included; null: all. */
   window: number | null;
-  /** First positions that stay visible for ever: without them a window that moves off the start loses its anchor. */
+  /** First positions that always stay visible: attention needs them as an anchor when the window moves on. */
   sinks: number;
   ropeBase: number;
-  /** Angles are rounded as PyTorch and vLLM round them: far positions differ by the rounding of theirs, which the weights learned. */
+  /** True: angles are rounded as PyTorch and vLLM do. The weights were trained with that rounding, which matters at far positions. */
   singleAngles: boolean;
   normEpsilon: number;
 };
@@ -38,7 +38,7 @@ export type Weights = {
   embedding: Float64Array;
   layers: readonly LayerWeights[];
   norm: Float64Array;
-  /** [token][unit]; the embedding itself where they are tied. */
+  /** [token][unit]; if they are tied, this is the embedding itself. */
   head: Float64Array;
   /** Added to the logits, one number a token; null adds nothing. */
   bias: Float64Array | null;
@@ -64,8 +64,8 @@ const logitSpread = 1;
 const attentionGain = 2;
 
 /**
- * Random numbers from a seed: they have learned nothing, but they are a real policy. `bias` is what a trained model knows about
- * control tokens. A window keeps a token's cost the same everywhere, which the prompts of real harnesses ask for.
+ * Makes random weights from a seed: they have learned nothing, but they are a real policy. `bias` replaces what a trained model
+ * knows about control tokens. A window keeps the cost of a token constant, because prompts of real harnesses are long.
  */
 export function randomWeights(seed: number, bias: Float64Array): Weights {
   const shape = { ...randomShape, vocabularySize: bias.length };

@@ -53,7 +53,7 @@ export function assertModelOf(
 function assertModel(slots: readonly EngineSlot[], routes: readonly EngineRoute[], model: string, code: ErrorCode): void {
   const route = routeFor(routes, { model, agent: "main", request_class: "main" });
   if (route?.engine_model !== undefined) return;
-  // Where its engine takes no call at the moment, calls say so.
+  // If its engine takes no calls at the moment, the call itself is refused.
   if (ruled(slots, model, route).some((slot) => isFor(slot, model))) return;
   throw new AlidadeError(code, `model is "${model}": no engine serves it; they serve ${servedNames(slots)}`, { param: "model" });
 }

@@ -17,8 +17,8 @@ const neverTrained: ReadonlySet<string> = new Set(["title", "topic", "quota", "c
 
 /**
  * The engines that may take this call, with open or closed gates. Throws `engine_unreachable` where the rules leave none,
- * `engine_without_token_ids`, `model_unknown` for a name or a `name@step` that no engine serves or a model that does not belong
- * to a sandboxed session, and `policy_gone` for a pinned session when no engine has its policy any more.
+ * `engine_without_token_ids`; `model_unknown` if no engine serves the name or `name@step`, or if the model does not belong to a
+ * sandboxed session; and `policy_gone` for a pinned session if no engine has its policy any more.
  */
 export function candidates(all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): EngineSlot[] {
   const { session, request_class } = wish;
@@ -45,7 +45,7 @@ export function candidates(all: readonly EngineSlot[], routes: readonly EngineRo
   );
 }
 
-/** Whether some engine serves the model of the wish, or there is none to be asked what it serves. */
+/** True if an engine serves the wished model, or if the session takes any name: then engines need not be asked again. */
 export function isServed(all: readonly EngineSlot[], routes: readonly EngineRoute[], wish: Wish): boolean {
   const { session } = wish;
   if (session.spec.sandboxed || session.spec.any_model) return true;
@@ -53,7 +53,7 @@ export function isServed(all: readonly EngineSlot[], routes: readonly EngineRout
   return mayLead(ruled(place.among, place.model, place.route), place, session);
 }
 
-/** The names that harnesses ask for on their own mean the session's model, in a sandbox or where its operator says so. */
+/** In a sandbox, or with `any_model`, names that a harness chooses itself mean the session's model. */
 function mayLead(slots: readonly EngineSlot[], { model, route }: ModelPlace, { spec }: Placed): boolean {
   return spec.sandboxed || spec.any_model || isKnown(slots, model, route);
 }

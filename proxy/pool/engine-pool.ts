@@ -95,7 +95,7 @@ export class EnginePool implements AsyncDisposable {
     return own === null ? this.models : [own];
   }
 
-  /** Throws `request_invalid` when no engine serves the session's model, not even by a list of this moment. */
+  /** Throws `request_invalid` if no engine serves the session's model, also after the engines were asked again. */
   async assertServes(spec: Parameters<typeof assertModelOf>[0]): Promise<void> {
     try {
       assertModelOf(spec, this.slots, this.#routes);
@@ -105,7 +105,7 @@ export class EnginePool implements AsyncDisposable {
     }
   }
 
-  /** Asks the engines what they serve now, where none is known to serve what is wanted. Throws the signal's reason. */
+  /** If no known engine serves the wished model, asks the engines what they serve now. Throws the signal's reason. */
   async lookFor(wish: Wish, signal: AbortSignal): Promise<void> {
     if (!isServed(this.slots, this.#routes, wish)) await untilAborted(this.#listAgain(), signal);
   }

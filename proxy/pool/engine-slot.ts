@@ -55,7 +55,7 @@ export interface RunningCall {
 export class EngineSlot {
   readonly name: string;
   readonly engine: Engine;
-  /** As it was probed, with the models that it listed last. */
+  /** The facts of its probe, with the models of its latest list. */
   facts: EngineFacts;
   readonly models: string[] | null;
   readonly purpose: Purpose;
@@ -76,7 +76,7 @@ export class EngineSlot {
   readonly breaker = new CircuitBreaker();
   /** Whether it samples: one probe for all rollouts that wait for it, which may be hundreds. */
   readonly question = new SharedWork<boolean>();
-  /** Asks it anew what it serves. */
+  /** Asks the engine again what it serves. */
   readonly listing = new ModelListing(() => this.#listModels());
   /** Number of the last call that went there, in the order of all calls of the pool. */
   lastLease = 0;
@@ -151,7 +151,7 @@ export class EngineSlot {
     return this.facts.models.includes(model);
   }
 
-  /** Whether this name of its own is weights laid on another model. */
+  /** True if this served name is an adapter. */
   isAdapter(model: string): boolean {
     return this.facts.adapters?.includes(model) ?? false;
   }
@@ -202,7 +202,7 @@ export class EngineSlot {
   }
 }
 
-/** A list is one small GET. */
+/** Milliseconds; listing models is one small GET. */
 const listedWithinMs = 10_000;
 
 /** An engine, with its name of the model. */

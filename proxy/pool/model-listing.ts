@@ -1,7 +1,7 @@
 /**
- * Asks an engine again what it serves: it loads adapters while it runs. Every caller gets a list that was begun after it asked,
- * so that what was just loaded is found. At most one list a second is begun, so that strangers with names that no engine serves
- * cannot make it ask for each call.
+ * Asks an engine again what it serves: it may load adapters while it runs. Each caller gets a list that started after its question,
+ * so an adapter that was just loaded is found. At most one list a second is started, so calls with unknown names cannot flood the
+ * engine.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -9,16 +9,16 @@ const restMs = 1_000;
 
 export class ModelListing {
   readonly #list: () => Promise<void>;
-  /** Begins as soon as the one before it is over and the engine had its rest. */
+  /** The next list. Starts when the one before is over and the pause has passed. */
   #next: Promise<void> | null = null;
   #rested: Promise<unknown> = Promise.resolve();
 
-  /** `list` asks, and keeps what it got. */
+  /** `list` asks the engine and keeps the answer. */
   constructor(list: () => Promise<void>) {
     this.#list = list;
   }
 
-  /** Never rejects: an engine that does not answer keeps the list that it had. */
+  /** Never rejects: if the engine does not answer, its last list stays. */
   again(): Promise<void> {
     this.#next ??= this.#rested.then(() => {
       this.#next = null;

@@ -5,8 +5,8 @@ import type { EngineSlot } from "./engine-slot.ts";
 import type { EngineRoute } from "./routes.ts";
 
 /**
- * Engines that the rule names, else those that are for this model, else those for any; draining ones too, because their
- * models go to no other engine's model.
+ * Returns the engines that the rule names, else those meant for this model, else those for any model. Draining engines are
+ * included: a call for their model must not go to another model.
  */
 export function ruled(all: readonly EngineSlot[], model: string, route: EngineRoute | null): EngineSlot[] {
   const names = route?.engine === undefined ? null : [route.engine].flat();
@@ -15,18 +15,18 @@ export function ruled(all: readonly EngineSlot[], model: string, route: EngineRo
   return meant.length > 0 ? meant : all.filter((slot) => slot.models === null);
 }
 
-/** Does the name lead anywhere, by a rule or because one of these engines, which the rules leave, serves it? */
+/** True if a rule leads the name somewhere, or if one of `slots` serves it. */
 export function isKnown(slots: readonly EngineSlot[], model: string, route: EngineRoute | null): boolean {
   if (route?.engine !== undefined || route?.engine_model !== undefined) return true;
   return slots.some((slot) => isFor(slot, model));
 }
 
-/** By its name, by the operator's globs, or because the engine lists no models. */
+/** True if the engine serves the name, if the operator's globs match it, or if the engine lists no models. */
 export function isFor(slot: EngineSlot, model: string): boolean {
   return slot.models !== null || slot.facts.models.length === 0 || slot.serves(model) || slot.serves(plainName(model));
 }
 
-/** Served by the first model that there is, a slip of the pen would train that one. */
+/** The first model must not answer for an unknown name: a typing error would train it. */
 export function unknownModel(all: readonly EngineSlot[], model: string): AlidadeError {
   return new AlidadeError(
     "model_unknown",
@@ -35,7 +35,7 @@ export function unknownModel(all: readonly EngineSlot[], model: string): Alidade
   );
 }
 
-/** For a sentence: a hosted API lists hundreds. */
+/** Names for a message. Shortened, because a hosted API lists hundreds. */
 export function servedNames(slots: readonly EngineSlot[]): string {
   const names = [...new Set(slots.flatMap((slot) => slot.facts.models))];
   const more = names.length > namesTold ? ` and ${names.length - namesTold} more` : "";
@@ -75,7 +75,7 @@ export function modelAt(slot: EngineSlot, model: string, route: EngineRoute | nu
   return slot.serves(plain) ? plain : (slot.facts.models[0] ?? model);
 }
 
-/** The policy of a model that has its own weights at the engine: an adapter, or what is served as `name@step`. */
+/** The policy of a model with weights of its own at the engine: an adapter, or a model served as `name@step`. */
 export function routedPolicy(slot: EngineSlot, model: string, route: EngineRoute | null): Policy | null {
   if (route?.policy) return route.policy;
   const served = modelAt(slot, model, route);

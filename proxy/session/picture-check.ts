@@ -1,10 +1,10 @@
 /**
- * Tells whether the model sees what its tools show. Some harnesses drop the pictures of tools, hand them on a turn late or scale
- * them, all without an error: what such an agent does measures nothing.
+ * Checks that the model sees the pictures of its tools. Some harnesses drop these pictures, pass them on a turn late or scale
+ * them, all without an error. Such a rollout measures nothing.
  *
- * The first request with the result of a call that answered with a picture must show a picture that the relay passed. Only
- * calls that the model asked for count, and any passed picture will do: an agent that asks the relay by itself cannot make
- * its harness look blind, and so void a rollout.
+ * If a tool answers a call with a picture, the first request with the result must show a picture that the relay passed. Only
+ * calls of the model count, and any passed picture is enough. So an agent that calls the relay by itself cannot make its
+ * harness look blind, and cannot void its rollout that way.
  */
 import { hash } from "node:crypto";
 import { AlidadeError } from "../../base/errors.ts";
@@ -14,27 +14,27 @@ import { mintToolCallId } from "../../base/schema/ids.ts";
 import type { ImagePart, Message } from "../../base/schema/message.ts";
 import { ownId } from "../restore/own-id.ts";
 
-/** Until the first of them is looked for. An agent may ask for pictures in a loop. */
+/** Most pictures that are kept before the first check: an agent may ask for pictures in a loop. */
 const mostPassed = 1_000;
 
 type PassedPicture = { tool: string; size: string };
 
 export class PictureCheck {
   readonly #blind = new AbortController();
-  /** By the SHA-256 of its bytes. */
+  /** SHA-256 of the bytes -> the picture. */
   readonly #passed = new Map<string, PassedPicture>();
-  /** Tool calls that answered with a picture: id -> its hash. */
+  /** Id of a tool call that answered with a picture -> the picture's SHA-256. */
   readonly #awaited = new Map<string, string>();
-  /** Tool calls whose results have been in a request. A harness that gave up waiting does not show what came later. */
+  /** Tool calls whose results were in a request. If the harness gave up waiting, the late picture is never shown. */
   readonly #answered = new Set<string>();
   #isSure = false;
 
-  /** Fires when the model was shown nothing of what its tool showed; its reason is `harness_blind`. */
+  /** Fires when the model is not shown its tool's picture. The reason is `harness_blind`. */
   get blind(): AbortSignal {
     return this.#blind.signal;
   }
 
-  /** `toolCallId`: of the model's call that asked for it; null: it did not. Pictures are base64, as they were passed. */
+  /** `toolCallId`: the model's call that asked for the pictures; null: the model did not ask. Pictures are base64, as passed on. */
   passed(tool: string, pictures: readonly string[], toolCallId: string | null): void {
     if (this.#isSure || this.#passed.size >= mostPassed) return;
     for (const base64 of pictures) {
@@ -45,7 +45,7 @@ export class PictureCheck {
     }
   }
 
-  /** Looks at a request before it is answered. `sent`: with the ids that the harness sent. Throws `harness_blind`. */
+  /** Checks a request before it is answered. `sent`: its messages with the ids of the harness. Throws `harness_blind`. */
   look(sent: readonly Message[], messages: readonly Message[]): void {
     if (this.#isSure) return;
     const results = resultsOf(sent);
@@ -68,13 +68,13 @@ export class PictureCheck {
   }
 }
 
-/** Ids of ours, whatever the harness made of them. */
+/** Returns our own ids of the tool results, also where the harness rewrote them. */
 function resultsOf(messages: readonly Message[]): string[] {
   const ids = messages.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "tool_result" ? [ownId(part.call_id)] : [])));
   return ids.flatMap((own) => (own === null ? [] : [mintToolCallId(own.call_id, own.index)]));
 }
 
-/** null: an address, whose bytes are not in the request. */
+/** null: the picture is a URL, and the request does not have its bytes. */
 function hashOf(part: ImagePart): string | null {
   if (isStored(part)) return part.sha256;
   const base64 = /^data:[^,]{0,200};base64,/.exec(part.url.slice(0, 300))?.[0];

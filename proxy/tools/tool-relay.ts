@@ -72,8 +72,8 @@ export class ToolRelay implements AsyncDisposable {
   }
 
   /**
-   * Fires when a failed service does not answer our ping either, when the log cannot be written, and when the harness shows the
-   * model no picture of its tools. The agent then has no tools.
+   * Fires if a failed service does not answer our ping either, if the log cannot be written, or if the harness does not show the
+   * model the pictures of its tools. The agent has no tools from then on.
    */
   get failed(): AbortSignal {
     return this.#failed.signal;

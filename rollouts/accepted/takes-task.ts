@@ -1,15 +1,15 @@
-/** Which tasks a harness can take, and the engines of a run. All that can be wrong is said before a sandbox is made. */
+/** Checks that the harness and the engines can take a task, before a sandbox is made. */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
 import type { EnginePool } from "../../proxy/pool/index.ts";
 
-/** What is asked of a harness before it gets a task. */
+/** The fields of a harness that decide whether it can take a task. */
 export type TakingHarness = Pick<Harness, "name" | "title" | "tools" | "resumes">;
 
 /**
- * Throws `task_invalid` for a task with servers of tools and a harness that takes none, whose model could not call them, and for
- * one with a user and a harness that cannot go on with what was said.
+ * Throws `task_invalid` if the task has servers of tools and the harness takes none, or if the task has a user and the harness
+ * cannot continue a conversation.
  */
 export function assertTakesTask({ environment, simulated_user }: Task, { name, title, tools, resumes }: TakingHarness): void {
   if (environment.tools && !tools) {

@@ -1,4 +1,4 @@
-/** Where the forks of a round begin, by what the rollouts of the group so far have on record. */
+/** Chooses where the forks of a round begin, from the records of the group's rollouts so far. */
 import type { Branching } from "../../base/schema/branching.ts";
 import { hashOf } from "../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
@@ -7,14 +7,14 @@ import type { SessionRecording } from "../../proxy/index.ts";
 import type { BranchingPolicy, ForkPlace } from "./branching-policy.ts";
 import { forkPlaces } from "./fork-places.ts";
 
-/** A rollout of the group that is over. `read`: its session; rejects where that is gone or damaged. */
+/** A finished rollout of the group. `read` reads its session, and rejects if that is missing or damaged. */
 type TreeMember = { record: RolloutRecord; read(): Promise<SessionRecording> };
 
 export type RoundOfForks = {
   group_id: string;
-  /** Rounds before this one. */
+  /** Number of rounds before this one. */
   rounds: number;
-  /** Forks that may begin in it. */
+  /** Most forks that may begin in this round. */
   room: number;
   branching: Branching;
   policy: BranchingPolicy;
@@ -24,7 +24,7 @@ export type RoundOfForks = {
 
 export type ForkPoint = Pick<ForkPlace, "rollout_id" | "turn">;
 
-/** The same for the same members and engines, wherever and whenever it is asked. */
+/** Deterministic: the same members and engines give the same forks on every machine. */
 export async function chooseForks({ group_id, rounds, room, branching, policy, members, engines }: RoundOfForks): Promise<ForkPoint[]> {
   const records = members.map(({ record }) => record);
   const places: ForkPlace[] = [];
@@ -42,7 +42,7 @@ export async function chooseForks({ group_id, rounds, room, branching, policy, m
   return withinBounds(wanted, places, { room, width: branching.width });
 }
 
-/** The best places first, none of them more often than `width` allows, and none that there is not. */
+/** Takes the wanted places in order. Skips unknown places, and uses no place more often than `width` allows. */
 export function withinBounds(
   wanted: readonly ForkPoint[],
   places: readonly ForkPlace[],
@@ -61,7 +61,7 @@ export function withinBounds(
 
 const keyOf = ({ rollout_id, turn }: ForkPoint): string => `${rollout_id} ${turn}`;
 
-/** How many forks lie between a rollout and the task's beginning. */
+/** Number of forks between a rollout and the task's beginning. */
 export function depthOf({ forked_from }: RolloutRecord, records: readonly RolloutRecord[]): number {
   const parent = forked_from && records.find(({ rollout_id }) => rollout_id === forked_from.rollout_id);
   return parent ? 1 + depthOf(parent, records) : 0;

@@ -1,7 +1,7 @@
 /**
- * RUN of a task with a user. The harness is started with the first message. When it has ended, the user answers what it said last,
- * and the harness goes on with its conversation in a new process. The user is asked only after a run of the harness has ended, so
- * a stop word never cuts what the agent is doing.
+ * RUN of a task with a user. The harness starts with the first message. When its run has ended, the user answers the agent's last
+ * turn, and the harness continues the conversation in a new process. The user is asked only between runs of the harness, so a
+ * stop word never interrupts the agent's work.
  */
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { textOf } from "../../base/schema/message.ts";
@@ -21,11 +21,11 @@ type DialogueOrder = {
   setup: RunSetup;
   plan: RolloutPlan;
   prepared: PreparedRollout;
-  /** Is told of the user whenever it has said something. */
+  /** Gets the user's record after each of its messages. */
   onUser: (record: UserRecord) => void;
 };
 
-/** The last run of the harness. A user that fails is the infrastructure's failure. */
+/** Returns the last run of the harness. If the user fails, that is a failure of the infrastructure. */
 export async function runDialogue(order: DialogueOrder, spec: SimulatedUser, signal: AbortSignal): Promise<HarnessRun> {
   const { setup, plan, prepared, onUser } = order;
   const { task, rollout_id } = plan;
@@ -58,7 +58,7 @@ async function converse(order: DialogueOrder, user: UserModel, { opening }: Simu
   for (let seconds = plan.task.limits.agent_seconds; ; ) {
     const [started, calls] = [Date.now(), session.callCount];
     const run = await runHarness(setup, plan, { ...prepared, launch }, signal, seconds);
-    // The user's time is not the agent's, and neither is that of a weight update.
+    // Count neither the user's time nor the time of a weight update.
     seconds -= Math.max(0, Date.now() - started - session.pausedSince(started, Date.now())) / 1000;
     if (run.infrastructure !== null || run.failure !== null || run.stop_reason !== "exited") return run;
     if (session.callCount === calls) return failedRun(run, noCall(plan));
@@ -77,7 +77,7 @@ async function converse(order: DialogueOrder, user: UserModel, { opening }: Simu
   }
 }
 
-/** What is wrong with a text is the doing of the user that wrote it. */
+/** If the harness cannot take the text, the user that wrote it has failed. */
 async function launchWith(
   { prepared }: DialogueOrder,
   instruction: string,
@@ -94,7 +94,7 @@ async function launchWith(
   }
 }
 
-/** The text of the agent's last turn since so many calls; null where that calls a tool, has no text or did not arrive. */
+/** The text of the agent's last turn after the first `calls` calls; null: it calls a tool, has no text or did not arrive. */
 async function lastSaid({ setup, prepared }: DialogueOrder, since: number): Promise<string | null> {
   const trajectory = reconstruct(await setup.proxy.sessions.store.read(prepared.session.id));
   const last = answeredCalls(trajectory).at(-1);
@@ -106,7 +106,7 @@ async function lastSaid({ setup, prepared }: DialogueOrder, since: number): Prom
 }
 
 function noCall({ harness }: RolloutPlan): AlidadeError {
-  const message = `${harness.name} made no call to the LLM when it was to go on with its conversation: what it kept of it below its home may be gone`;
+  const message = `${harness.name} made no call to the LLM when it had to continue its conversation: the conversation that it kept below its home may be gone`;
   return new AlidadeError("harness_failed", message);
 }
 

@@ -1,6 +1,6 @@
 /**
- * A model that speaks for the user of a rollout. It is asked at the proxy, in a session of its own, which is recorded and never
- * trained. To it the agent is the user of a chat: what the agent said are `user` messages, and what it said itself `assistant` ones.
+ * A model that speaks for the user of a rollout. It is called through the proxy, in a session of its own, which is recorded and
+ * never trained. Roles are swapped for it: the agent's messages are `user`, and its own messages are `assistant`.
  */
 import { z } from "zod";
 import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
@@ -11,14 +11,14 @@ import { withoutMarks } from "../../graders/index.ts";
 import type { HarnessProxy, Session } from "../../proxy/index.ts";
 import { tokenizersAt } from "../open-sampler.ts";
 
-/** What the user says next. `end`: why the agent does not get it, or there is none; null: the agent gets it. */
+/** The user's next message. `end`: why there is none for the agent; null: the agent gets `text`. */
 export type UserTurn = { text: string; end: null } | { text: null; end: UserEnd };
 
-/** A longer text of the agent is not read: it would fill the user's context, and no person reads a message of this length. */
+/** Most characters of an agent's message. A longer one would fill the user's context, and no person reads so much. */
 const longestSaid = 65_536;
-/** As the harnesses of ours ask for. It leaves room for thoughts. */
+/** The same as our harnesses ask for. It leaves room for thoughts. */
 const maxOutputTokens = 8_192;
-/** A weight update may keep an answer waiting for five minutes. An engine that needs longer for one message stalls. */
+/** A weight update may delay an answer by five minutes. An engine that takes longer than this has stalled. */
 const answerMs = 900_000;
 
 type SpokenMessage = { role: "system" | "user" | "assistant"; content: string };
@@ -46,13 +46,13 @@ export class UserModel implements AsyncDisposable {
     this.#key = opened.key;
     this.#spec = spec;
     this.#model = model;
-    // Some templates refuse a conversation that an `assistant` message begins.
+    // Some templates refuse a conversation that begins with an `assistant` message.
     const said = first === null ? "" : `\n\nThis is what you have written first:\n\n${first}`;
     this.#messages = [{ role: "system", content: `${spec.instructions}${said}` }];
     this.#turns = first === null ? 0 : 1;
   }
 
-  /** `first`: the message that it has sent already; null: none. Throws where no engine serves its model. */
+  /** `first`: the message that the user has sent already; null: none. Throws if no engine serves its model. */
   static async open(
     proxy: HarnessProxy,
     spec: SimulatedUser,
@@ -64,17 +64,17 @@ export class UserModel implements AsyncDisposable {
     return new UserModel(proxy, opened, spec, first, own);
   }
 
-  /** How many of its messages reached the agent, and why the last one did not. */
+  /** The record so far: messages that reached the agent, and why the conversation ended. */
   get record(): UserRecord {
     return { session_id: this.#session.id, model: this.#model, turns: this.#turns, sampled_tokens: this.#sampled, end: this.#end };
   }
 
-  /** Ends the conversation for a reason of the agent's. */
+  /** Ends the conversation, for a reason that the agent caused. */
   endBy(end: UserEnd): void {
     this.#end = end;
   }
 
-  /** Answers what the agent said. Throws what the infrastructure did. */
+  /** Answers the agent's message. Throws failures of the infrastructure. */
   async answer(said: string, signal: AbortSignal): Promise<UserTurn> {
     const turn = await this.#answer(said, signal);
     if (turn.end === null) this.#turns += 1;
@@ -103,8 +103,8 @@ export class UserModel implements AsyncDisposable {
   }
 
   /**
-   * What the agent writes is data to the user's model: no token of a chat template may come of it, or the agent could speak for
-   * the user. Engines that do not tell how they read a text are trusted. null: it cannot be written without.
+   * The agent's text is data for the user's model. It must not become tokens of a chat template, or the agent could speak for the
+   * user. If an engine does not report how it reads a text, the text is sent as it is. null: such tokens cannot be avoided.
    */
   async #withoutMarks(said: string, signal: AbortSignal): Promise<string | null> {
     const known = tokenizersAt(this.#proxy, this.#model).flatMap(({ tokenizer }) => tokenizer ?? []);
@@ -116,7 +116,7 @@ export class UserModel implements AsyncDisposable {
     }
   }
 
-  /** null: the conversation is longer than the engine's context. */
+  /** Returns null if the conversation is longer than the engine's context. */
   async #ask(signal: AbortSignal): Promise<string | null> {
     const response = await fetch(`${this.#proxy.url}/v1/chat/completions`, {
       method: "POST",

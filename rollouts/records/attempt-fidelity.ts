@@ -16,7 +16,7 @@ export type AttemptFidelity = {
   outcomes: Record<string, number>;
   omitted: Record<string, number>;
   continuity: Record<string, number>;
-  /** Calls of a model with experts: which of them each token took is not on the record. */
+  /** Calls of a model with experts; which experts each token took is not recorded. */
   unrouted: number;
   causes: AttemptCause[];
   /** What its log holds no more. */

@@ -34,7 +34,7 @@ export type RunningAttempt = {
   steps: StepRun[];
   /** The grader's sandbox: a warm pool makes it while the work is taken out. */
   grading: ExpectedSandbox | undefined;
-  /** Who spoke for the user; null where its task has none, or it was not asked yet. */
+  /** Who spoke for the user; null: the task has no user, or the user was not asked yet. */
   user: UserRecord | null;
   verdict: Verdict | null;
   error: ErrorRecord | null;

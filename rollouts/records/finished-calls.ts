@@ -1,26 +1,26 @@
-/** How far attempts had come when their process died, by the logs of their sessions. */
+/** Counts the finished calls of attempts whose process died, from the logs of their sessions. */
 import { stat } from "node:fs/promises";
 import { RolloutRecord } from "../../base/schema/rollout.ts";
 import { countFinished, toRecording } from "../../proxy/index.ts";
 import { readJsonLines, type Store } from "../../proxy/store/index.ts";
 import { attemptKey } from "./run-records.ts";
 
-/** Some thousand attempts, read in half a second. The file of a node grows for ever, and what ran lately stands at its end. */
+/** Some thousand attempts, read in half a second. A node's file grows for ever, and the latest attempts stand at its end. */
 const lastBytes = 32 * 1024 * 1024;
 
-/** The records at the end of a file, the last one of an attempt last. What cannot be read is left out. */
+/** Yields the records at the end of a file, in order, so an attempt's latest record comes last. Skips unreadable lines. */
 export async function* latestRecords(file: string): AsyncGenerator<RolloutRecord> {
   const { size } = await stat(file).catch(() => ({ size: 0 }));
   const from = { number: 1, offset: Math.max(0, size - lastBytes), bytes: 0 };
-  // The first line may be the end of one.
+  // The first line may be incomplete.
   const leaveOut = () => null;
   for await (const record of readJsonLines<RolloutRecord | null>(file, (value) => RolloutRecord.parse(value), leaveOut, from))
     if (record !== null) yield record;
 }
 
 /**
- * Calls that each attempt had finished; one that goes on with the session of an earlier one has those too. `records`: a file of
- * them. An attempt without a session, or with a log that cannot be read, is left out.
+ * Counts the finished calls of each attempt. An attempt that continues the session of an earlier one has its calls too. `records`:
+ * the file with the records. Leaves out attempts that have no session, or whose log cannot be read.
  */
 export async function countFinishedCalls(
   records: string,

@@ -1,10 +1,10 @@
-/** Why a display cannot stand beside what its task declares. What a display adds is made behind the schema, which cannot see it. */
+/** Finds clashes between a display and the rest of its task. The schema cannot: a display adds its service and tools later. */
 import { mostServices, namesOfServices } from "../../base/schema/environment/services.ts";
 import { mostToolServers, plainToolName } from "../../base/schema/environment/tool-servers.ts";
 import type { Environment } from "../../base/schema/task.ts";
 import { isDisplayService } from "./with-display.ts";
 
-/** `field`: below `environment`. null: it can. */
+/** `field`: its path below `environment`. null: there is no clash. */
 export function displayClash({ display, services = {}, tools = [] }: Environment): { field: string; message: string } | null {
   if (display === undefined || isDisplayService(services[display.service])) return null;
   const { service } = display;

@@ -55,7 +55,7 @@ export function withDisplay(environment: Environment): Environment {
   };
 }
 
-/** A display of a task that was made what it stands for before. */
+/** True if the service was made from a display already. */
 export function isDisplayService(service: Service | null | undefined): boolean {
   return service?.entrypoint?.[1] === screenProgram;
 }

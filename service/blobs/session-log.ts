@@ -1,4 +1,4 @@
-/** The log of a session travels in the blob of its trajectory where others may go on from its turns, behind all other records. */
+/** If others may fork from a session's turns, its log is the last record in the blob of its trajectory. */
 import { z } from "zod";
 import { readJson } from "../../base/schema/read-json.ts";
 import { LogEntry, type LogLine } from "../../base/schema/session-log.ts";
@@ -26,7 +26,7 @@ export function isLog(line: string): boolean {
   return line.startsWith(begins);
 }
 
-/** `lines`: the records of the blob, each as JSON. null: there is none. */
+/** `lines`: the records of the blob, each as JSON. null: the blob has no log. */
 export function unpackLog(lines: readonly string[]): LogEntry[] | null {
   const line = lines.findLast(isLog);
   return line === undefined ? null : PackedLog.parse(readJson(line)).session_log;

@@ -23,19 +23,19 @@ export function laterFrom(spec: SetSpec): number {
   return spec.allocation?.first ?? placesOf(spec);
 }
 
-/** Some of its rollouts are begun when others are over, so a group is made of all its places. */
+/** True if some rollouts begin after others are over. Such a group needs all its places. */
 export function hasLater({ allocation, branching }: SetSpec): boolean {
   return allocation !== null || branching !== undefined;
 }
 
-/** The round of forks that a place of its groups is in; null: it is no fork. */
+/** The round of forks that a place of a group belongs to; null: it is no fork. */
 export function forkRound({ branching, samples }: SetSpec, place: number): ForkRound | null {
   return branching === undefined ? null : forkRoundOf(branching, samples, place);
 }
 
 /**
- * Returns how many of a group's forks begin now. `open`: places that are not over, in order; none of them has begun. `rows`: the results
- * so far. Without one that was measured there is nothing to fork.
+ * Returns how many of a group's forks begin now. `open`: places that have not begun, in order. `rows`: the results so far. Returns 0
+ * if none was measured, because there is nothing to fork.
  */
 export function forksNow(spec: SetSpec, open: readonly number[], rows: readonly ResultRow[]): number {
   const round = forkRound(spec, open[0] ?? 0);

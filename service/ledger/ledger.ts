@@ -184,7 +184,7 @@ export type SetState = {
   expired: { groups: number; rollouts: number; cursors: { rows: string; groups: string } } | null;
 };
 
-/** `blameless`: attempts that ended when the node died, and that its death is not held against (`base/host/deaths/`). */
+/** `blameless`: attempts that ended when the node died, and are not blamed for its death (`base/host/deaths/`). */
 export type NodeSpec = { name: string; slots: number; blameless?: readonly AttemptName[] };
 
 /** A node's right to claim. `epoch` is new with each join. */
@@ -239,7 +239,7 @@ export const elsewhereSeconds = 30;
 /** How often its nodes may die before a rollout is set aside. A node that knows that it crashed says so before (`setAside`). */
 export const mostLost = mostKills;
 
-/** The same, with those deaths that the node says are not the rollout's doing (`blameless`). */
+/** The same bound, with the deaths included that the node does not blame on the rollout (`blameless`). */
 export const mostLostInAll = mostLives;
 
 /**

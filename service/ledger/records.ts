@@ -191,7 +191,7 @@ function contradictions(spec: z.infer<typeof SetFields>): [field: keyof SetSpec,
     ...when(
       branching !== undefined && (spec.allocation !== null || spec.over_provision > 0),
       "branching",
-      `branching is given beside ${spec.allocation === null ? "over_provision" : "allocation"}, which decides how many rollouts a group has too: leave one of them out`,
+      `branching is given beside ${spec.allocation === null ? "over_provision" : "allocation"}, and both decide how many rollouts a group has: leave one of them out`,
     ),
     ...when(
       branching !== undefined && purpose === "eval",
@@ -302,7 +302,7 @@ export const EarlierAttempt = z.strictObject({
   blameless: z
     .literal(true)
     .optional()
-    .describe("its node died, and says that the rollout waited for its turn, or had finished calls that no earlier attempt had"),
+    .describe("its node died and does not blame it: the attempt waited for its turn, or had finished calls that no earlier attempt had"),
 });
 export type EarlierAttempt = z.infer<typeof EarlierAttempt>;
 

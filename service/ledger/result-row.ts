@@ -92,13 +92,13 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
 /** Stands for the code of an attempt whose node died. */
 export const nodeLost = "node_lost";
 
-/** The end of a rollout under which too many nodes died; null: they are not too many. `lost`: how many of the deaths are held against it. */
+/** Ends a rollout if too many of its nodes died; null: not too many. `lost`: deaths that the rollout is blamed for. */
 export function nodesDied(lost: number, earlier: readonly EarlierAttempt[]): AttemptResult | null {
   const deaths = earlier.filter(({ code }) => code === nodeLost).length;
   return lost >= mostLost || deaths >= mostLostInAll ? setAside(`its node died while it ran, ${deaths} times`) : null;
 }
 
-/** The same attempts, with the word of the node that its death is not held against this one; null: it was said, or is of no lost attempt. */
+/** Returns the attempts with one marked `blameless`; null: it was marked before, or it is no lost attempt of the node. */
 export function withBlameless(earlier: readonly EarlierAttempt[], node: string, { attempt }: AttemptName): EarlierAttempt[] | null {
   const at = earlier.findIndex((one) => one.attempt === attempt && one.node === node && one.code === nodeLost && !one.blameless);
   return at === -1 ? null : earlier.map((one, index) => (index === at ? { ...one, blameless: true } : one));

@@ -30,7 +30,7 @@ export function attemptResult({ record, trajectory }: RolloutOutcome, payload: A
 
 /** The session's own policies, in the order in which they sampled; a call that spans a weight update has two. */
 export function sampledBy(calls: Trajectory["calls"]): Pick<AttemptResult, "policies" | "oldest_step" | "newest_step"> {
-  // What is replayed was sampled in another rollout, whose tokens they are.
+  // Replayed tokens belong to the rollout that sampled them.
   const own = calls.filter(({ other_policy, replayed_from }) => !other_policy && replayed_from === null);
   const named = own.flatMap(({ policy: { start, end } }) => [start ?? [], end ?? []].flat());
   const sampled = own.filter(({ sampled_length, usage }) => (sampled_length ?? usage?.sampled_tokens ?? 0) > 0);

@@ -67,7 +67,7 @@ export class Attempts {
     }
   }
 
-  /** null: it is a fork, its group has no place left for it, and so it has ended. */
+  /** Returns null for a fork that its group has no place for; the fork is cancelled. */
   async #made(claim: Claim, slot: ClaimedSets, keep: (payload: Payload) => void, { signal, drain }: Stops): Promise<MadeAttempt | null> {
     const { setup, harnessNamed, session, admit } = this.#node;
     const harness = await harnessNamed(claim.spec.harness);
@@ -81,7 +81,7 @@ export class Attempts {
       await this.#node.ledger.cancel({ set: claim.set_id, rollout: claim.rollout_id }, noPlaceToFork);
       return null;
     }
-    // A fork begins behind its turn again: what comes before that is replayed in any case.
+    // A fork is not resumed: it begins behind its turn again, and everything before is replayed anyway.
     const resume = fork === "begins" ? await this.#resumeOf(claim, harness) : null;
     const plan = { ...attemptPlan(claim, harness, session), ...(fork !== "begins" && fork), ...(resume && { resume }) };
     setup.proxy.pool.assertPolicyOf(plan.session);

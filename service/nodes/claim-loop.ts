@@ -23,7 +23,7 @@ import { ControlFollower } from "./control-follower.ts";
 import { EngineGrants } from "./engine-grants.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 
-/** `result`: null where the rollout is over already. */
+/** `result`: null if the rollout is over already. */
 export type NodeEnd = LineEnd & { result: AttemptResult | null };
 
 /** `drain`: an attempt that holds no sandbox yet does not begin, and throws the reason of `drain`. */
@@ -33,7 +33,7 @@ export type NodeWork = {
   /** Its name in the ledger. A node that joins under the name of a dead node takes its place. */
   name: string;
   ledger: Ledger;
-  /** Attempts of a process of this name that died, which its death is not held against; none where left out. */
+  /** Attempts of a dead process with this name that are not blamed for its death. Left out: none. */
   blameless?: readonly AttemptName[];
   /** Its gates follow the ledger's fences. */
   setup: Omit<LineSetup, "rules" | "proxy"> & { proxy: Pick<Controlled, "pool" | "fences"> };

@@ -1,6 +1,6 @@
 /**
- * Forks of the groups of a set (`branching`). A fork is claimed as any other rollout is, by any node: where it begins follows from the
- * results of its group so far, whose sessions lie in their blobs. So each node chooses the same, and no choice is kept anywhere.
+ * Forks of the groups of a set (`branching`). Any node may claim a fork, as it claims other rollouts. Where the fork begins follows
+ * from the results of its group so far, whose blobs have the sessions. So all nodes choose the same, and no choice is stored.
  */
 import { AlidadeError } from "../../base/errors.ts";
 import type { ForkRound } from "../../base/schema/branching.ts";
@@ -15,7 +15,7 @@ import { type Claim, forkRound, type Ledger } from "../ledger/index.ts";
 
 export type ForkParts = { ledger: Pick<Ledger, "result">; blobs: Blobs; setup: Pick<RunSetup, "proxy"> };
 
-/** What is a fork's own in its plan. */
+/** The part of a plan that only forks have. */
 export type ForkPlan = Pick<RolloutPlan, "session" | "replay">;
 
 /** Rounds whose choice is remembered: their other forks read one session each. */
@@ -29,7 +29,7 @@ export class GroupForks {
     this.#parts = parts;
   }
 
-  /** "begins": it is no fork. null: its group has no place left for it. Throws `store_error` where a session cannot be had now. */
+  /** "begins": it is no fork. null: its group has no place left. Throws `store_error` if a session cannot be read now. */
   async planOf(claim: Claim, harness: Harness): Promise<ForkPlan | "begins" | null> {
     const round = forkRound(claim.spec, claim.index);
     if (round === null) return "begins";

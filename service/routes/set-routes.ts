@@ -258,7 +258,7 @@ function assertForkable({ task_id, steps, simulated_user }: Task): void {
   throw new AlidadeError("request_invalid", message, { param: "task" });
 }
 
-/** A node of another machine would not have a file. */
+/** Refuses a policy in a file: nodes on other machines do not have the file. */
 function assertBranching(policy: string): void {
   const names = branchingPolicies.map(({ name }) => name);
   if (names.some((name) => name === policy)) return;

@@ -29,7 +29,7 @@ export function taskIdOf({ set, domain }: SetDomain, row: unknown): string {
 const service = "set";
 const port = 8000;
 
-/** `user_model`: speaks for the customer; null: the run's own. */
+/** `user_model` speaks for the customer; null: the run's own model. */
 type InstalledPlace = SetDomain & { folder: string; user_model: string | null };
 
 export function toTask(place: InstalledPlace, value: unknown, where: string): Task {
@@ -59,7 +59,7 @@ export function toTask(place: InstalledPlace, value: unknown, where: string): Ta
   return parseTask(Task, task, where);
 }
 
-/** As the set's own loop has it, and with the words of its own prompt. */
+/** Follows the set's own loop, with the words of its own prompt. */
 function customerOf({ instructions, begins }: NonNullable<SetRow["user"]>, model: string | null) {
   const stop = ["###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###"];
   return { model, instructions, opening: begins, stop, max_turns: 100, temperature: 0 };

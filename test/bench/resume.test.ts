@@ -25,7 +25,7 @@ for (const killed of ["run", "service"] as const)
     await assertDeathsTell(place);
   });
 
-/** How far what ran had come when it was killed; what waited in the line is no part of it. */
+/** Progress of the attempts that ran when the process was killed; waiting ones are left out. */
 async function assertDeathsTell(place: string): Promise<void> {
   const [file = ""] = globSync("runs/*/deaths/deaths.jsonl", { cwd: place });
   const deaths = (await readFile(join(place, file), "utf8")).trim().split("\n");

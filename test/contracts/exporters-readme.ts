@@ -67,9 +67,9 @@ export function exportersReadme(): string {
     "",
     "## Pictures",
     "",
-    `Rows of ${pictured} say which picture stands at which of their ids: \`media\` is \`[{sha256, start, length}]\`, the ids are those that the engine saw, and \`alidade export --out\` puts the bytes into \`media/\` beside the file. Pixels are made when the rows are loaded: the loader takes the model's own \`processor\`, and refuses a picture whose bytes or number of pads are other ones than the engine's. A row that is cut drops the pictures of what is cut.`,
+    `Rows of ${pictured} name the picture at each place of their ids: \`media\` is \`[{sha256, start, length}]\`. The ids are those that the engine saw. \`alidade export --out\` puts the bytes into \`media/\` beside the file. The loader computes the pixels with the model's own \`processor\`. It refuses a picture if its bytes or its number of pads differ from what the engine saw. A row that is cut loses the pictures of the cut part.`,
     "",
-    "The other formats of token rows leave out a call that saw a picture (reason `images`), because nothing of their trainer takes one beside ids: TRL's `rollout_func` returns none, and its data set has the same ones for all rollouts of a prompt; AReaL, tinker, OpenEnv and Harbor would want them in forms that their loaders do not make.",
+    "The other formats of token rows leave out a call that saw a picture (reason `images`), because their trainers take no pictures beside ids. TRL's `rollout_func` returns no pictures, and its data set has the same pictures for all rollouts of a prompt. AReaL, tinker, OpenEnv and Harbor want pictures in forms that their loaders do not make.",
     "",
     ...exporters.flatMap(section),
   ].join("\n");

@@ -162,16 +162,16 @@ for (const exporter of exporters) {
       assert.equal(left_out.images, 1);
     });
 
-    test(`${exporter.name}: says where pictures stand among its ids, or leaves out what saw them`, async () => {
+    test(`${exporter.name}: says where pictures stand among its ids, or leaves out calls that saw pictures`, async () => {
       const { report, rows } = await exported(exporter, picturedGroup(), { media: pictureBytes });
       assert.equal(report.left_out.images, exporter.saysPictures ? undefined : 3);
       const shown = rows.flatMap(picturesIn);
       if (exporter.extension === "jsonl") assert.deepEqual(shown, exporter.saysPictures ? pictureSizes : []);
-      // A row holds no bytes: they stand beside it.
+      // A row holds no bytes of pictures: they are in files beside it.
       if (exporter.saysPictures && exporter.namesPictures) assert.ok(!JSON.stringify(rows).includes("base64"));
     });
 
-    test(`${exporter.name}: drops the pictures of what is cut`, async () => {
+    test(`${exporter.name}: drops the pictures of tokens that are cut`, async () => {
       const { report, rows } = await exported(exporter, picturedGroup(), { media: pictureBytes, maxTokens: 14 });
       if (!exporter.saysPictures) return;
       assert.equal(report.left_out.over_length, 1);
@@ -192,13 +192,13 @@ for (const exporter of exporters) {
   }
 }
 
-/** Under whatever names a format has its ids; those of a row, or of a message of it, one after the other. */
+/** The ids of a row or of a message, in order, under any name that a format has for them. */
 const idsOf = (holder: Record<string, unknown>): number[] =>
   ["token_ids", "tokens", "observation_tokens", "prompts", "responses", "prompt_token_ids", "response_ids"].flatMap(
     (name) => (holder[name] ?? []) as number[],
   );
 
-/** The length of each picture of a row; throws where one does not stand at pads, and where a pad stands alone. */
+/** The length of each picture of a row. Throws if a picture does not stand at pads, or if a pad has no picture. */
 function picturesIn(row: Record<string, unknown>): number[] {
   const holders = Array.isArray(row.message_log) ? (row.message_log as Record<string, unknown>[]) : [row];
   return holders.flatMap((holder) => {

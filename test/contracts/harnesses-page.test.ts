@@ -54,7 +54,7 @@ for (const harness of harnesses) {
 
 function optionsOf(argv: readonly string[]): string[] {
   const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
-  // What goes on with a conversation takes a word that looks like an option.
+  // `--last` is no option of its own: it is the value of `resume`.
   return argv.slice(1, end).filter((word) => word.startsWith("--") && !word.startsWith("--prompt=") && word !== "--last");
 }
 

@@ -1,4 +1,4 @@
-/** What every ledger promises of groups that are trees: forks are claimed when what they may begin behind is over, round by round. */
+/** The contract of every ledger for groups that are trees: forks are claimed round by round, after the rollouts that they fork. */
 import assert from "node:assert/strict";
 import { test as nodeTest, type TestContext } from "node:test";
 import { type AttemptResult, type Claim, GroupPart, type Ledger, SetSpec } from "../../service/ledger/index.ts";
@@ -33,7 +33,7 @@ for (const { name, needs, place } of ledgerDrivers()) {
     for (const one of claims) assert.equal(await ledger.finish(one, result), "accepted");
   };
 
-  test("forks are claimed round by round, when all of their group before them is over, and the group is whole with its leaves", async (t) => {
+  test("forks are claimed round by round, when the earlier rollouts of their group are over; with all leaves the group is whole", async (t) => {
     const { ledger, again, set, lease } = await begin(t);
     assert.equal((await ledger.submit(set, [part("a"), part("b")])).rollouts, 14);
     const chains = await ledger.claim(lease, 9);
@@ -47,7 +47,7 @@ for (const { name, needs, place } of ledgerDrivers()) {
     const first = await ledger.claim(lease, 9);
     assert.deepEqual(placesOf(first), ["a/2", "a/3", "a/4"]);
     await finishAll(ledger, first.slice(0, 2));
-    // A process that begins now finds the group as it is.
+    // A process that starts now finds the group in the same state.
     const other = await again();
     const next = await other.join({ name: "n", slots: 9 });
     const taken = await other.claim(next, 9);
@@ -67,7 +67,7 @@ for (const { name, needs, place } of ledgerDrivers()) {
     );
   });
 
-  test("a group of which nothing was measured has no forks, and is whole", async (t) => {
+  test("a group without a measured rollout gets no forks, and is whole", async (t) => {
     const { ledger, set, lease } = await begin(t);
     await ledger.submit(set, [part("a")]);
     await finishAll(ledger, await ledger.claim(lease, 9), measured({ state: "failed", reward: null }));
@@ -80,7 +80,7 @@ for (const { name, needs, place } of ledgerDrivers()) {
     assert.match(group?.rows[2]?.error?.message ?? "", /nothing to fork \(branching\)$/);
   });
 
-  test("forks begin when the last one before them was cancelled or lost for good, and a fork for which there is no place is cancelled alone", async (t) => {
+  test("forks begin also if the last rollout before them was cancelled or lost; a fork without a place is cancelled alone", async (t) => {
     const { ledger, set, lease } = await begin(t);
     await ledger.submit(set, [part("a")]);
     const chains = await ledger.claim(lease, 9);
@@ -96,7 +96,7 @@ for (const { name, needs, place } of ledgerDrivers()) {
     assert.equal((await ledger.wholeGroups(set, null, 9)).length, 1);
   });
 
-  test("cancel, drain, early_stop and a bound on staleness hold for trees as for other groups", async (t) => {
+  test("cancel, drain, early_stop and the bound on staleness work for trees too", async (t) => {
     const { ledger, set, lease } = await begin(t, { early_stop: 3, max_version_lag: 0, groups_per_step: 1 });
     await nameWeights(ledger, 1);
     await ledger.submit(set, [part("a"), part("b"), part("c")]);
@@ -115,7 +115,7 @@ for (const { name, needs, place } of ledgerDrivers()) {
     assert.equal((await ledger.results(set, null, 99)).length, 21);
   });
 
-  test("groups that are trees are submitted whole, and fields that say otherwise how many rollouts they have are refused", async (t) => {
+  test("groups that are trees are submitted whole, and other fields that set the size of a group are refused", async (t) => {
     const { ledger, set } = await begin(t);
     await assert.rejects(ledger.submit(set, [part("a", { places: [0] })]), { code: "request_invalid", param: "index" });
     const branching = { leaves: 4 };

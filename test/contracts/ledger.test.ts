@@ -523,14 +523,14 @@ for (const { name, needs, searches, place } of drivers) {
     assert.deepEqual(await rowsOf(ledger, set), [`a/0 #${mostLost} failed`]);
   });
 
-  test(`${name}: deaths that are not held against a rollout do not end it before they are too many in all`, async (t) => {
+  test(`${name}: blameless deaths end a rollout only when all its deaths are too many`, async (t) => {
     const { ledger, set } = await fresh(t, { samples: 1 });
     const { rollout_ids } = await ledger.submit(set, [part("a"), part("b")]);
     const rollout_id = rollout_ids[0] ?? "";
     let blameless: AttemptName[] = [];
     for (let at = 1; at <= mostLostInAll; at++) {
       const claims = await ledger.claim(await ledger.join({ name: "n", slots: 2, blameless }), 2);
-      // Said twice, and of an attempt that never was: each death is taken back once.
+      // Reported twice, and for an attempt that never existed: each death is cleared once.
       blameless = [...blameless.slice(-1), { rollout_id, attempt: at }, { rollout_id, attempt: 99 }];
       assert.deepEqual(
         claims.map((claim) => claim.rollout_id),

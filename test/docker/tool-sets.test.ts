@@ -30,7 +30,7 @@ test("agentdojo: the set's own solution earns 1, and 0 where the injected task i
   const both = "bad calls the injected task, then the user's";
   const bad = { "bad calls the injected task": 0, [both]: 0 };
   const more = { "one more write: the injected task": 0, "one more write: the injected task, then the user's": 0 };
-  // The set's own scorer takes the user's task done twice for done.
+  // The set's own scorer accepts a task that was done twice.
   assert.deepEqual(found, { gold: 1, "no-op": 0, ...bad, ...more, "the right calls twice": 1 });
   assert.deepEqual(components[both], { utility: 1, security: 0 });
   assert.deepEqual(components["no-op"], { utility: 0, security: 1 });

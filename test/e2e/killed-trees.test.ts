@@ -1,4 +1,4 @@
-/** A service with its node that is killed with -9 while a fork samples: the group is whole afterwards, and no chain is sampled again. */
+/** Kills a service and its node with -9 while a fork samples: the group still becomes whole, and no chain is sampled twice. */
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,14 +19,14 @@ function play({ messages }: WireRequest): ScriptedReply {
   return turns === 1 ? { tool_calls: [{ name: "bash", arguments: '{"command":"echo yes > done.txt"}' }] } : { text: "done" };
 }
 
-test("a service that is killed while a fork samples goes on with its trees: each leaf ends once, and no finished chain is sampled again", {
+test("a service that is killed while a fork samples continues its trees: each leaf ends once, and no finished chain is sampled twice", {
   timeout: 300_000,
 }, async (t) => {
   await mkdir(place, { recursive: true });
   await writeTask(place, "small");
   const [cut, killed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const calls: WireRequest[] = [];
-  // The seventh call is the first one of a fork: it has no answer before the service is dead.
+  // The seventh call is the first one of a fork. It gets no answer before the service dies.
   await using engine = await ScriptedEngine.start((request) => {
     if (!request.tools?.length) return { text: "x" };
     if (calls.push(request) !== 7) return play(request);

@@ -1,4 +1,4 @@
-/** `npm run train` in small: what it says and leaves, that its ratios are exact, and that the reward rises. */
+/** A small `npm run train`: checks its output and files, that its ratios are exact, and that the reward rises. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import { need } from "../needs.ts";
 
 const scratch = scratchFolder("train");
 
-test("without PyTorch it says in one sentence what is missing, and makes no run", async (t) => {
+test("without PyTorch, one sentence says what is missing, and no run is made", async (t) => {
   const { code, stderr } = await train(t, ["--python", "/bin/false", "--out", join(scratch, "none")]);
   assert.equal(code, 2);
   assert.equal(stderr.trim().split("\n").length, 1);
@@ -24,7 +24,7 @@ test("without PyTorch it says in one sentence what is missing, and makes no run"
   await assert.rejects(readdir(join(scratch, "none")));
 });
 
-test("the policy comes to do what the hidden tests pay for, on exact ratios", { timeout: 1_500_000 }, async (t) => {
+test("the policy learns what the hidden tests reward, with exact ratios", { timeout: 1_500_000 }, async (t) => {
   if (!(await need(t, "consumers")) || (await installedPack(t, pi)) === null) return;
   const { steps, stdout, svg } = await trained(t, "learns", ["--steps", "4"]);
   for (const { rollouts, worst_ratio, lag, step } of steps) {
@@ -38,7 +38,7 @@ test("the policy comes to do what the hidden tests pay for, on exact ratios", { 
   assert.match(stdout, /Mean reward \d+ % → \d+ % after \d+ updates/);
 });
 
-test("a curve has a line for the mean and one for each task, broken where nothing was measured", () => {
+test("a curve has one line for the mean and one for each task, with gaps at steps that were not measured", () => {
   const seconds = { update: 0.1, sample: 9, train: 3 };
   const step = {
     step: 0,

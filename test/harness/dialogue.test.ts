@@ -1,4 +1,4 @@
-/** The real programs in a conversation with a user: each message is a process of its own, and the tokens go on where they were. */
+/** Conversations of the real programs with a user: each message gets a process of its own, and the tokens continue exactly. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { harnesses } from "../../harnesses/index.ts";
@@ -6,11 +6,11 @@ import { talked } from "../fakes/rollouts/talked.ts";
 import { shellCall } from "../fakes/tools/shell-call.ts";
 import { installedPack } from "./installed-pack.ts";
 
-/** Three processes, each of which starts in about a second; on a loaded machine in ten times that. */
+/** Three processes. Each starts in about a second, on a loaded machine in ten. */
 const timeout = 300_000;
 
 for (const harness of harnesses.filter(({ resumes }) => resumes))
-  test(`${harness.name} goes on with its conversation when the user answers, in one trace`, { timeout }, async (t) => {
+  test(`${harness.name} continues its conversation when the user answers, in one trace`, { timeout }, async (t) => {
     if ((await installedPack(t, harness)) === null) return;
     const answers = ['@done.txt, /please:\n--help "it"', "Is it made? -- yes", "#STOP#"];
     const { record, trajectory, agent, customer } = await talked(t, {

@@ -1,5 +1,5 @@
-"""Logprobs of texts by transformers: reads `{"folder", "double", "prompts": [ids]}` a line from standard input, and writes for each
-line a list of lists, for each token but the first. In double precision what is left of a difference is not rounding."""
+"""Logprobs by transformers. Reads lines `{"folder", "double", "prompts": [ids]}` from standard input. Writes for each line a list
+of lists: a logprob for each token but the first. With `double`, a remaining difference is not caused by rounding."""
 
 import json
 import sys

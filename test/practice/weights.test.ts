@@ -1,4 +1,4 @@
-/** Weights of a folder: that they give the numbers which others compute from the same files, and that they can be exchanged. */
+/** Weights of a folder: they give the same numbers as transformers gives for the same files, and can be replaced. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,12 +24,12 @@ const scratch = scratchFolder("weights");
 const forever = new AbortController().signal;
 const text = Array.from({ length: 30 }, (_, line) => `${line}: the tests of module ${line * 7} fail with code ${line * 31}\n`).join("");
 
-/** As long as a harness's, with the turn that the taught model gives. */
+/** A prompt as long as a harness's, with a turn of the taught model. */
 const longPrompt = encode(
   `${text.repeat(3)}<|im_start|>user\nPrint the names as initials.<|im_end|>\n<|im_start|>assistant\n<think>\nNames as initials.\n</think>\n\n<tool_call>\n{"name": "bash", "arguments": {"command": "sed -i s/plain/short/ style.js"}}\n</tool_call><|im_end|>`,
 );
 
-/** Each way in which a folder may store the same architecture. */
+/** All ways to store the same architecture in a folder. */
 const stored: Record<string, { config?: WrittenConfig; dtype?: "BF16" }> = {
   single: {},
   halves: { dtype: "BF16" },
@@ -41,7 +41,7 @@ test("logprobs of a folder are those of transformers on the same files", async (
   const prompts = [encode(text), encode("Read the file."), encode(text.slice(100, 900))];
   for (const [name, { config, dtype }] of Object.entries(stored)) await writeLlamaFolder(join(scratch, name), 5, config, dtype);
   const written = Object.keys(stored).map((name) => ({ name, folder: join(scratch, name), double: true, prompts }));
-  // In single precision, as `npm run train` trains it.
+  // Single precision, as in `npm run train`.
   const asked = [
     ...written,
     { name: "taught", folder: join(root, "examples/train/model"), double: false, prompts: [...prompts, longPrompt] },
@@ -51,7 +51,7 @@ test("logprobs of a folder are those of transformers on the same files", async (
     const policy = newPolicy({ seed: 1, ...(await readLlamaFolder(folder)) });
     const worst = await worstDifference(policy, prompts, theirs[at] ?? []);
     t.diagnostic(`${name}: ${prompts.flat().length} tokens, worst difference ${worst.toExponential(1)}`);
-    // Keys and values are kept in single precision here, and norms are computed in it there.
+    // We keep keys and values in single precision; transformers computes norms in it.
     assert.ok(worst < 1e-5, `${worst}`);
   }
 });
@@ -117,7 +117,7 @@ const broken: Record<string, { says: RegExp; config?: object; ruin?: (folder: st
 };
 
 for (const [name, { says, config, ruin }] of Object.entries(broken))
-  test(`a folder with ${name} is refused by name, and what was served goes on`, async () => {
+  test(`a folder with ${name} is refused by name, and the old weights are still served`, async () => {
     const folder = join(scratch, name.replaceAll(" ", "-"));
     await writeLlamaFolder(folder, 6);
     const model = await PracticeModel.of(folder, { name: "tiny", seed: 1 });
@@ -152,7 +152,7 @@ test("a server of a folder serves its weights, reads them again, and says their 
   assert.deepEqual(await server.scores(text), before);
 });
 
-test("a prompt that was read by other weights is read again after a reload", async () => {
+test("after a reload, a cached prompt is computed again with the new weights", async () => {
   const folder = join(scratch, "cached");
   await writeLlamaFolder(folder, 1);
   await using server = await serverOf(await PracticeModel.of(folder, { name: "tiny", seed: 1 }));
@@ -170,7 +170,7 @@ test("a prompt that was read by other weights is read again after a reload", asy
     assert.ok(Math.abs(logprob - (scored[asked.prompt.length + at]?.logprob ?? Number.NaN)) < 1e-9);
 });
 
-test("a request that runs while weights are reloaded ends on the weights that it began with", async () => {
+test("a request that runs during a reload ends on the weights that it began with", async () => {
   const folder = join(scratch, "running");
   await writeLlamaFolder(folder, 1);
   const model = await PracticeModel.of(folder, { name: "tiny", seed: 1 });
@@ -190,7 +190,7 @@ test("a request that runs while weights are reloaded ends on the weights that it
   assert.match(metrics, /generation_tokens_total 200\n/, "the counter goes on over weights");
 });
 
-test("random weights have no other ones to load, and a method that is not known is refused", async () => {
+test("random weights cannot be reloaded, and an unknown method is refused", async () => {
   await using random = await serverOf(new PracticeModel({ name: "practice", seed: 1, maxModelLen: 1024 }));
   assert.equal((await random.send("/collective_rpc", { method: "reload_weights" })).status, 404);
   assert.equal((await random.send("/update_weight_version", { new_version: "x" })).status, 404);
@@ -205,7 +205,7 @@ test("random weights have no other ones to load, and a method that is not known 
   assert.match(await refused.text(), /not reloaded, and the ones before are served: .*config\.json: model_type/);
 });
 
-test("it starts as a process on a folder, with the context of its config, and says what is wrong with one", async () => {
+test("the server starts on a folder, with the context of its config, and says what is wrong with a bad folder", async () => {
   const folder = join(scratch, "started");
   await writeLlamaFolder(folder, 1);
   await using engine = await startPracticeEngine({ weights: folder, model: "tiny" });

@@ -1,4 +1,4 @@
-/** Rollouts whose task has a user: a real command that goes on with its conversation, a real proxy, and an engine that speaks for both. */
+/** Rollouts of a task with a user: a real command that continues its conversation, a real proxy, and an engine for both sides. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -24,7 +24,7 @@ const harness = talkingHarness();
 const works: ScriptedReply = { tool_calls: [{ name: "bash", arguments: '{"command":"echo yes > done.txt"}' }] };
 const saidIn = (request: WireRequest | undefined) => request?.messages.map(({ role, content }) => [role, content]);
 
-test("a user answers when the harness has ended, which goes on in the same trace, token for token", async (t) => {
+test("the user answers when the harness has ended, and the harness continues the same trace, token for token", async (t) => {
   const { record, trajectory, agent, customer, ofUser, resume } = await talked(t, {
     harness,
     user: { stop: ["#STOP#"] },
@@ -56,7 +56,7 @@ test("a user answers when the harness has ended, which goes on in the same trace
   assert.deepEqual(resume, { how: "again", again_tokens: sampled_tokens, why: "its task has a user, whose turns cannot be replayed" });
 });
 
-test("an opening has the user write the message that stands behind the instruction", async (t) => {
+test("with an opening, the user writes a message that follows the instruction", async (t) => {
   const { record, agent, customer } = await talked(t, {
     harness,
     user: { opening: "Begin.", max_turns: 1 },
@@ -68,7 +68,7 @@ test("an opening has the user write the message that stands behind the instructi
   assert.deepEqual([customer.length, record.user?.turns, record.user?.end, record.verdict?.reward], [1, 1, "max_turns", 1]);
 });
 
-test("a user whose engine fails measures nothing, and says whose failure it is", async (t) => {
+test("if the user's engine fails, nothing is measured, and the error names the user", async (t) => {
   const refuse = { refuse: { status: 500, message: "out of memory" } };
   const { record, trajectory } = await talked(t, { harness, agent: [{ text: "Which file?" }], customer: [refuse, refuse, refuse] });
   assert.deepEqual([record.error?.code, record.verdict, trajectory?.reward, trajectory?.in_loss], ["engine_error", null, null, false]);
@@ -77,7 +77,7 @@ test("a user whose engine fails measures nothing, and says whose failure it is",
   assert.deepEqual([silent.record.error?.code, silent.record.verdict], ["user_failed", null]);
 });
 
-test("what the agent brings about ends the conversation with a result", async (t) => {
+test("an end that the agent causes is graded", async (t) => {
   const ends: [Talk["agent"], Partial<Talk>, string | null, string][] = [
     [[{ text: "x".repeat(70_000) }], {}, "agent_too_long", "exited"],
     [[{ text: " " }], {}, "agent_silent", "exited"],

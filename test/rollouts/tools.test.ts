@@ -22,7 +22,7 @@ const environment = Environment.parse({
 /** Calls the tool from a command, as any program of the agent may. */
 const call = `node -e 'fetch(process.env.ALIDADE_MCP_FRONT_SHOP_URL, { method: "POST", body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "write" } }) }).then((r) => r.text()).then(console.log)'`;
 
-/** Does its work whatever the call said. */
+/** A command that does its work and ignores the call's answer. */
 const callAndWork = `${call}; echo yes > done.txt`;
 
 /** Whether a service breaks off for a message. */
@@ -106,7 +106,7 @@ test("a service that fails a call and lives costs nothing, and one that is down 
 });
 
 test("a service that dies of the agent's calls, and does so again, ends the rollout with a result", async (t) => {
-  // The command never reaches its work: the end of the rollout comes first.
+  // The rollout ends before the command does its work.
   const { record, trajectory } = await outcomeWith(t, fragile, `${call}; sleep 600; echo yes > done.txt`);
   assert.deepEqual([record.error?.code, record.verdict?.reward], ["tool_service_killed", 0], JSON.stringify(record.error));
   assert.deepEqual([trajectory?.in_loss, trajectory?.reward, trajectory?.mask_reason], [true, 0, null]);

@@ -33,7 +33,7 @@ export function renderSummary(summary: FidelitySummary): string {
   if (Object.keys(summary.continuity).length > 0) lines.push(`prompts: ${list(summary.continuity)}`);
   if (summary.unrouted > 0)
     lines.push(
-      `experts: ${number(summary.unrouted)} ${summary.unrouted === 1 ? "call" : "calls"} of a model with experts, whose routing is not recorded: a trainer picks experts anew, so that its ratio differs from 1 in tokens that are sound. Weigh it down or reject such tokens (\`--trainer-logprobs\` shows how far they are off)`,
+      `experts: ${number(summary.unrouted)} ${summary.unrouted === 1 ? "call" : "calls"} of a model with experts, whose routing is not recorded: the trainer picks experts again, so its ratio differs from 1 even for sound tokens. Give tokens less weight by it, or reject them (\`--trainer-logprobs\` shows how far they are off)`,
     );
   const leftOut = describeOmitted(summary.omitted);
   if (leftOut !== null) lines.push(visibleText(leftOut));

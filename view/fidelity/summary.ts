@@ -42,7 +42,7 @@ export type FidelitySummary = {
   omitted: Record<string, number>;
   /** Calls of sessions with token continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: Record<string, number>;
-  /** Calls of a model with experts: which of them each token took is not on the record. */
+  /** Calls of a model with experts; which experts each token took is not recorded. */
   unrouted: number;
   /** The most frequent first. */
   causes: CauseSummary[];

@@ -32,7 +32,7 @@ export function toEntry(row: ResultRow, { harness, labels }: Pick<SetSpec, "harn
   };
 }
 
-/** A row of an earlier version counts what is not trained, and names no reasons. */
+/** Rows of an earlier version count untrained tokens without reasons. */
 function withoutReason({ sampled_tokens, trainable_tokens }: ResultRow): Entry["excluded"] {
   const left = sampled_tokens - trainable_tokens;
   return left > 0 ? { reason_not_recorded: left } : {};

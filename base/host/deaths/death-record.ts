@@ -51,21 +51,21 @@ const Entry = z.discriminatedUnion("type", [
     culprit: z.string().nullable(),
     why: z.string(),
     running: z.array(z.string()),
-    // Deaths on record from before have neither.
+    // Older records have neither field.
     waiting: z.array(z.string()).default([]),
     calls: z.record(z.string(), z.number()).default({}),
   }),
   z.strictObject({ type: z.literal("forgiven"), at: z.string(), names: z.array(z.string()) }),
 ]);
 
-/** Attempt -> calls that it has finished, as far as records tell. */
+/** Maps an attempt to the calls that it has finished, as far as the records show. */
 export type CountCalls = (attempts: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 
 export class DeathRecord implements Disposable {
   readonly #folder: string;
   readonly #life = randomUUID();
   readonly #began = new Date().toISOString();
-  /** Claimed and not over; the running ones are among them. */
+  /** Attempts that are claimed and not over, the running ones included. */
   readonly #claimed = new Set<string>();
   readonly #running = new Set<string>();
   readonly #crashes = new Map<string | null, number>();
@@ -81,7 +81,7 @@ export class DeathRecord implements Disposable {
     this.found = found;
   }
 
-  /** The caller holds the lock of `folder`. `countCalls`: of what ran; no life has got further where left out. */
+  /** The caller holds the lock of `folder`. `countCalls` counts the calls of running attempts; without it, no progress is known. */
   static async open(folder: string, countCalls?: CountCalls): Promise<DeathRecord> {
     const own = join(folder, "deaths");
     mkdirSync(own, { recursive: true, mode: 0o700 });
@@ -109,7 +109,7 @@ export class DeathRecord implements Disposable {
     if (names.length > 0) this.#add({ type: "forgiven", at: new Date().toISOString(), names });
   }
 
-  /** It is this process's from now on. false: it was before. */
+  /** Claims the attempt for this process. Returns false if it was claimed already. */
   claims(attempt: string): boolean {
     if (this.#claimed.has(attempt)) return false;
     this.#claimed.add(attempt);
@@ -117,7 +117,7 @@ export class DeathRecord implements Disposable {
     return true;
   }
 
-  /** It runs. */
+  /** Marks the attempt as running. */
   begins(attempt: string): void {
     if (this.#running.has(attempt)) return;
     this.#claimed.add(attempt);
@@ -125,12 +125,12 @@ export class DeathRecord implements Disposable {
     this.#write();
   }
 
-  /** It waits. */
+  /** Marks the attempt as waiting. */
   rests(attempt: string): void {
     if (this.#running.delete(attempt)) this.#write();
   }
 
-  /** It is this process's no more. */
+  /** Gives up the claim. */
   leaves(attempt: string): void {
     this.#running.delete(attempt);
     if (this.#claimed.delete(attempt)) this.#write();
@@ -188,7 +188,7 @@ async function deathIn(folder: string, countCalls?: CountCalls): Promise<(Death 
   const crashes = await linesOf(join(folder, "crashes.jsonl"), (value) => Crash.parse(value));
   const end = crashes.findLast(({ life, ended }) => ended && life === last.life);
   const { life, running, waiting } = last;
-  // What cannot be counted is known of no further.
+  // If the calls cannot be counted, no progress is assumed.
   const counted = (await countCalls?.(running).catch(() => undefined)) ?? new Map<string, number>();
   const found = { life, running, waiting, calls: Object.fromEntries(counted) };
   if (end !== undefined) return { ...found, by: "crash", culprit: end.name && nameOf(end.name), why: end.message.slice(0, mostWhy) };

@@ -5,8 +5,8 @@
  *   - by one of several: all of them are suspects, and run one at a time from then on, beside what is no suspect. The next
  *     such death sets the one suspect aside that ran. So a culprit costs two deaths at most, and no other work is lost.
  *
- * One that was killed from outside says nothing of what ran: a work is set aside only after so many that chance is no reason. Those
- * in which it got further than ever before do not count towards them, and neither do those in which it waited for its turn.
+ * A kill from outside says nothing about what ran: a work is set aside only after `mostKills`, too many for chance. A kill does not
+ * count if the work got further than ever before, or was waiting for its turn.
  */
 
 export type Death = {
@@ -18,27 +18,27 @@ export type Death = {
   why: string;
   /** Attempts (`name#number`) that ran. */
   running: string[];
-  /** Those that waited for their turn, or for what they need. */
+  /** Attempts that waited for their turn, or for something that they need. */
   waiting: string[];
-  /** Attempt -> calls that it had finished, those of the attempts that it goes on from included. Absent: none, or it is not known. */
+  /** Attempt -> its finished calls, those of the attempts that it continues included. Absent: none, or unknown. */
   calls: Record<string, number>;
 };
 
 export type DeathEntry = ({ type: "death" } & Death) | { type: "forgiven"; names: string[] };
 
-/** `aside`: name -> why, in a sentence. `blameless`: attempts that the latest deaths say nothing of, though they ended with the process. */
+/** `aside`: name -> why, in a sentence. `blameless`: attempts that ended with the process, but are not suspected of its death. */
 export type Blame = { aside: Map<string, string>; suspects: Set<string>; blameless: string[] };
 
 /** An agent that takes its process down with it must not do so for ever. Real machines do not die ten times under one work. */
 export const mostKills = 10;
 
 /**
- * The bound where each life gets further. An agent that ends its process after each call gets further too, so there is one. A long
- * rollout on machines that are taken away every half hour of a day meets fewer.
+ * The most kills even if each process gets further. Without a bound, an agent that kills its process after each call would run for
+ * ever. A day on machines that are taken away every half hour has 48.
  */
 export const mostLives = 50;
 
-/** A process that died while it started has told no one of the deaths before it. */
+/** A process that died while it started did not report the deaths before it, so the latest few are reported again. */
 const latestDeaths = 3;
 
 export function judgeDeaths(entries: readonly DeathEntry[]): Blame {
@@ -60,7 +60,7 @@ export function judgeDeaths(entries: readonly DeathEntry[]): Blame {
       }
       continue;
     }
-    // What waits may crash a process too, as by what is made ready for it.
+    // A waiting attempt may crash the process too, for example while its needs are prepared.
     const running = [...new Set([...entry.running, ...entry.waiting].map(nameOf))];
     const suspected = running.filter((name) => suspects.has(name));
     const [culprit, how] = culpritOf(entry.culprit, running, suspected);
@@ -71,7 +71,7 @@ export function judgeDeaths(entries: readonly DeathEntry[]): Blame {
   return { aside, suspects, blameless: blameless.slice(-latestDeaths).flat() };
 }
 
-/** `calls`: the most that it had finished when a process died. `inVain`: kills after which it was no further than before. */
+/** `calls`: its most finished calls at any death. `inVain`: kills at which it had no more calls than before. */
 type Lives = { calls: number; kills: number; inVain: number };
 
 function livesOf(lives: Map<string, Lives>, name: string): Lives {
@@ -87,7 +87,7 @@ function getsFurther(lives: Map<string, Lives>, attempt: string, calls: number):
   return isFurther;
 }
 
-/** How many kills are too many; null: they are not. */
+/** Counts a kill. Returns the number of kills if they are too many, else null. */
 function countKill(lives: Map<string, Lives>, name: string, isFurther: boolean): number | null {
   const known = livesOf(lives, name);
   known.kills++;
@@ -108,7 +108,7 @@ export function nameOf(attempt: string): string {
   return at === -1 ? attempt : attempt.slice(0, at);
 }
 
-/** Which of them it is. */
+/** The number of the attempt. */
 export function numberOf(attempt: string): number {
   return Number(attempt.slice(nameOf(attempt).length + 1));
 }

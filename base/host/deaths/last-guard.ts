@@ -29,7 +29,7 @@ export class LastGuard implements AsyncDisposable {
   /** Name -> why it is set aside. */
   aside: ReadonlyMap<string, string>;
   #suspects: ReadonlySet<string>;
-  /** Attempts that ended with an earlier process, which says nothing of them: they waited, or had got further than before. */
+  /** Attempts that are not blamed for an earlier death: they waited, or had got further than before. */
   readonly blameless: readonly string[];
   /** Attempts that were ended by an exception. */
   readonly #failed = new Set<string>();
@@ -43,7 +43,7 @@ export class LastGuard implements AsyncDisposable {
     this.blameless = blameless;
   }
 
-  /** The caller holds the lock of `folder`. `countCalls`: of attempts that ran when a process died. */
+  /** The caller holds the lock of `folder`. `countCalls` counts the calls of attempts that ran when a process died. */
   static async open(folder: string, note: (text: string) => void, countCalls?: CountCalls): Promise<LastGuard> {
     const record = await DeathRecord.open(folder, countCalls);
     const guard = new LastGuard(record, note);
@@ -72,13 +72,13 @@ export class LastGuard implements AsyncDisposable {
     return this.#record.crashFile;
   }
 
-  /** The attempt (`name#number`) is this process's until the scope ends; it has not begun. */
+  /** Claims an attempt (`name#number`) until the scope ends, without starting it. */
   claim(attempt: string): Disposable {
     this.#record.claims(attempt);
     return { [Symbol.dispose]: () => this.#record.leaves(attempt) };
   }
 
-  /** `fail` gets an exception that comes from the body and that the body does not see. Outside of a `step` the attempt waits. */
+  /** `fail` gets exceptions of the body that no step of it awaits. Outside of a `step` the attempt counts as waiting. */
   async run<T>(attempt: string, fail: (error: unknown) => void, body: () => Promise<T>): Promise<T> {
     const isOwn = this.#record.claims(attempt);
     try {
@@ -89,7 +89,7 @@ export class LastGuard implements AsyncDisposable {
     }
   }
 
-  /** A death until the scope ends may be its doing. */
+  /** Until the scope ends, the attempt counts as running and may be blamed for a death. */
   step(attempt: string): Disposable {
     this.#record.begins(attempt);
     return { [Symbol.dispose]: () => this.#record.rests(attempt) };

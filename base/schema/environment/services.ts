@@ -102,7 +102,7 @@ export const Services = z.record(ServiceName, Service).superRefine((services, { 
 });
 export type Services = z.infer<typeof Services>;
 
-/** Names that are taken: those of services, of their aliases and of the sandbox itself, in small letters. */
+/** Taken names, in lower case: those of the services, their aliases and the sandbox itself. */
 export function namesOfServices(services: Services): string[] {
   const own = Object.entries(services).flatMap(([name, { aliases }]) => [name, ...aliases]);
   return [...taken, ...own.map((name) => name.toLowerCase())];

@@ -169,7 +169,7 @@ async function keep(out: string, trajectories: readonly Trajectory[]): Promise<s
 /** Writing one line takes milliseconds; a longer lock on the folder belongs to a run. */
 const lockWaitMs = 30_000;
 
-/** `refusal`: what the last request was told, where there was one. */
+/** `refusal`: the answer to the last refused request; null: none was refused. */
 function noCallSeen(command: string[], refusal: string | null): AlidadeError {
   if (refusal !== null) return new AlidadeError("no_call_seen", `every request of ${command[0]} was refused; the last one: ${refusal}`);
   return new AlidadeError(

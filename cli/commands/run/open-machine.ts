@@ -15,7 +15,7 @@ import type { Watching } from "../watch/open-watching.ts";
 type MachinePlace<Folder> = Pick<RunSetup, "run_id" | "backend" | "slots" | "graders" | "onProgress" | "onLeftOut"> & {
   /** Holds session logs, and the deaths of processes at work here. The caller holds its lock. */
   path: string;
-  /** The file of records of its attempts. */
+  /** The file with the records of its attempts. */
   records: string;
   /** Takes the records. */
   folder: Folder;

@@ -21,16 +21,16 @@ import os
 
 
 class MediaError(ValueError):
-    """A picture is not the one that the engine saw, or the trainer cannot have it."""
+    """A picture differs from what the engine saw, or the trainer cannot take it."""
 
 
 def beside(file):
-    """Where the pictures of an exported file lie."""
+    """The folder with the pictures of an exported file."""
     return os.path.join(os.path.dirname(os.path.abspath(file)), "media")
 
 
 def token_ids(row):
-    """All ids of a row of any format, from the first one: what `media` counts in."""
+    """All ids of a row of any format, from the first one. `media` counts in them."""
     for names in (("token_ids",), ("tokens",), ("observation_tokens",), ("prompts", "responses"), ("prompt_token_ids", "response_ids"), ("prompt_ids", "completion_ids")):
         if all(name in row for name in names):
             return [one for name in names for one in row[name]]
@@ -104,7 +104,7 @@ def _tensors(ids, media, shown, processor):
 
 
 def _refuse_others(ids, media, processor):
-    """Trainers find pictures by the pad: one that stands elsewhere would take the next picture's pixels."""
+    """Refuses pads outside of pictures: trainers find pictures by their pads, so a stray pad would take the next picture's pixels."""
     pad = ids[media[0]["start"]]
     own = getattr(processor, "image_token_id", pad)
     if own != pad:
@@ -140,7 +140,7 @@ _fields = {
 
 
 def fields(row, pictures, processor, trainer):
-    """What the trainer's sample holds of the pictures, under its own names; {} without pictures. Its ids stay the row's. Throws MediaError."""
+    """The picture fields of the trainer's sample, under its own names; {} without pictures. The ids stay the row's. Throws MediaError."""
     if trainer not in _fields:
         raise MediaError(f"trainer is {trainer}: name one of {', '.join(_fields)}")
     shown = images(row, pictures)

@@ -47,7 +47,7 @@ def task_of(row):
 
 
 def output_of(row, pictures=None, processor=None):
-    """A row of the format `verl` as verl's own output. Of its pictures verl makes tensors itself; they are held to the row first."""
+    """A row of the format `verl` as verl's own output. Compares the pictures with the row, then verl makes their tensors itself."""
     steps = {name: row[name] for name in ("min_global_steps", "max_global_steps")}
     if None in steps.values():
         raise ValueError(f"{row['key']}: the step of its policy is unknown; name the weights with fence(checkpoint_manager, service)")

@@ -169,7 +169,7 @@ async function loseAll(db: Transaction, node: string, blameless: readonly Attemp
   return held.length;
 }
 
-/** The node's word on attempts that it lost. */
+/** Records which lost attempts the node does not blame. */
 async function clear(db: Transaction, node: string, blameless: readonly AttemptName[]): Promise<void> {
   const ids = [...new Set(blameless.map(({ rollout_id }) => rollout_id))];
   if (ids.length === 0) return;

@@ -178,7 +178,7 @@ export function loseAll(db: Database, node: string, now: number, blameless: read
   }
 }
 
-/** The node's word on an attempt that it lost. */
+/** Records that the node does not blame a lost attempt. */
 function clear(db: Database, node: string, name: AttemptName): void {
   const open = db.get("SELECT * FROM rollouts WHERE id = ? AND state <> 'done'", name.rollout_id);
   const earlier = open && withBlameless(earlierOf(open), node, name);

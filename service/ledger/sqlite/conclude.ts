@@ -51,7 +51,7 @@ function countEnded(db: Database, set: string, key: string, isStanding: boolean,
     stopGroup(db, set, key, enoughStand(enough));
 }
 
-/** When all that has begun of a group is over: as many more as its forks or its allocation want. */
+/** When all begun rollouts of a group are over, starts as many as its forks or allocation want. */
 function beginMore(db: Database, { set_id, group_key, task_id, spec }: EndedRollout, now: number): void {
   const open = db.all("SELECT * FROM rollouts WHERE set_id = ? AND group_key = ? AND state <> 'done' ORDER BY place", set_id, group_key);
   if (open.length === 0 || open.some(({ state }) => state !== "later") || isEndingGroup(db, set_id, group_key)) return;
@@ -73,7 +73,7 @@ function beginMore(db: Database, { set_id, group_key, task_id, spec }: EndedRoll
   if (open.length > more && !isTree) orderEnding(db, { set: set_id, key: group_key, isRest: true, reason: notAllocated });
 }
 
-/** How many the policy gives, which is written down. The others end. */
+/** Records how many rollouts the policy allocates. The others end. */
 function allocated(db: Database, { set_id, task_id, spec }: Pick<EndedRollout, "set_id" | "task_id" | "spec">, rows: ResultRow[]): number {
   const kept = { task: historyOf(db, set_id, task_id), set: historyOf(db, set_id, wholeSet) };
   const { more, spare, histories } = moreOf(db.allocations, spec, { task_id, rows, kept }, Number(setOf(db, set_id).spare));

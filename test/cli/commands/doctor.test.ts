@@ -59,7 +59,7 @@ test("doctor ends with an error where nothing listens, and for a kind that there
   assert.match(unknown.stdout, /engine\.kind/);
 });
 
-test("doctor says that the routing of a model with experts is not recorded, and nothing where it has none or it is not known", async () => {
+test("doctor says that the routing of experts is not recorded, and is silent if the model has none or the number is unknown", async () => {
   await using engine = await ScriptedEngine.start(() => ({ text: "x" }));
   const root = scratchFolder("doctor");
   for (const [config, experts] of [

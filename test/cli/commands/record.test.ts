@@ -114,7 +114,7 @@ test("a program that calls no model is an error in words, and a failure even whe
   assert.equal(failed.stdout.trim().split("\n").length, 1, "one JSON object");
 });
 
-test("a program whose requests are all refused is told the refusal, and not that it made none", async () => {
+test("if all requests of a program are refused, the error quotes the refusal and does not say that it made none", async () => {
   await using engine = await ScriptedEngine.start(talk);
   const ask = `await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
     method: "POST",

@@ -67,7 +67,7 @@ function safetensors(tensors: Record<string, number[]>, seed: number, dtype: "F3
   const parts: Buffer[] = [];
   let start = 0;
   for (const [name, sides] of Object.entries(tensors)) {
-    // Gains about 1, and matrices wide enough for attention with peaks.
+    // Gains are about 1. Matrices are wide enough to give attention clear peaks.
     const singles = Buffer.alloc(4 * sides.reduce((product, side) => product * side, 1));
     for (let at = 0; at < singles.length; at += 4)
       singles.writeFloatLE(sides.length === 1 ? 1 + random.normal() / 4 : random.normal() / 4, at);

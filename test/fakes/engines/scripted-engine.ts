@@ -132,7 +132,7 @@ export class ScriptedEngine implements AsyncDisposable {
   url = "";
   /** What `/weight_info` says; null: there is no such route. */
   weightVersion: string | null = null;
-  /** Where it says that its models were loaded from; null: it does not say. */
+  /** The `root` that it reports for its models; null: none. */
   root: string | null = null;
   /** What `/reset_prefix_cache` does; null: there is no such route. */
   prefixReset: { success: boolean } | null = null;
@@ -143,9 +143,9 @@ export class ScriptedEngine implements AsyncDisposable {
   /** A server of before the summer of 2026 renders the messages, whatever ids it is given, and says nothing. */
   takesPromptIds = true;
   models = ["scripted"];
-  /** Adapters that it lists beside them: by name, the model that each stands on. */
+  /** Adapters that it lists too: name -> base model. */
   adapters: Record<string, string> = {};
-  /** How often it was asked what it serves. */
+  /** Number of requests for its list of models. */
   listed = 0;
   /** What its tokenizer reads as one token anywhere in a text. */
   specials: readonly string[] = [];

@@ -59,7 +59,7 @@ function assertNever(at: number): never {
 }
 
 const notes: string[] = [];
-/** Finished calls, as records would tell them. */
+/** Finished calls, as records would show them. */
 const calls = new Map(Object.entries(tryJson(process.env.CALLS ?? "{}") as Record<string, number>));
 await using guard = await LastGuard.open(
   folder,

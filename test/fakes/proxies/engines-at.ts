@@ -13,7 +13,7 @@ export type EnginesAt = AsyncDisposable & {
   engines: Record<string, ScriptedEngine>;
   /** What the operator was told. */
   told: string[];
-  /** Takes any model's name, unless the specification says otherwise. */
+  /** Accepts any model name, unless the specification forbids it. */
   open(spec?: Partial<SessionSpec>): Promise<Client>;
   control(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<{ status: number; body: Record<string, unknown> }>;
   /** How many calls each engine has sampled or refused. */

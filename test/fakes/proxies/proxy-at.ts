@@ -13,7 +13,7 @@ export type ProxyAt = AsyncDisposable & {
   engine: ScriptedEngine;
   /** What the proxy could not tell over HTTP: tests end by asking that it is empty. */
   unseen: unknown[];
-  /** Takes any model's name, unless the specification says otherwise. */
+  /** Accepts any model name, unless the specification forbids it. */
   open(spec?: Partial<SessionSpec>): Promise<Client>;
 };
 

@@ -20,7 +20,7 @@ export type CallOptions = {
   tools?: Tool[];
   /** The prompt as the engine got it; default: the messages rendered. null: an engine without ids. */
   prompt?: number[] | null;
-  /** Where the pictures stand in the prompt, as the engine told. */
+  /** The places of the pictures in the prompt, as the engine reported them. */
   media?: PromptPicture[];
   /** What the model says; its tokens are the words of it, then the stop token. */
   says?: Message;

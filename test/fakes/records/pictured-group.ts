@@ -1,4 +1,4 @@
-/** A group of two rollouts that see pictures: the first shows one, then another; the second shows one. */
+/** A group of two rollouts with pictures: the first sees two, one after the other; the second sees one. */
 import type { Media } from "../../../base/media/media.ts";
 import { toStoredPicture } from "../../../base/media/stored-picture.ts";
 import type { Message } from "../../../base/schema/message.ts";
@@ -7,7 +7,7 @@ import { reconstruct } from "../../../reconstruct/index.ts";
 import { assistant, endOfTurn, LogBuilder } from "./log-builder.ts";
 import { pngUrl } from "./png.ts";
 
-/** No word has this id. */
+/** The id of a pad; no text has it. */
 export const pad = 7;
 const frame = { begin: 5, end: 6 };
 

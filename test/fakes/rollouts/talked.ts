@@ -1,4 +1,4 @@
-/** A rollout of the small task with a user: real process sandbox and proxy, and one scripted engine that speaks for both sides. */
+/** A rollout of the small task with a user. Process sandbox and proxy are real; one scripted engine speaks for both sides. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -15,23 +15,23 @@ import type { ScriptedReply, WireRequest } from "../engines/scripted-engine.ts";
 import { runner } from "./small-run.ts";
 import { writeTask } from "./small-task.ts";
 
-/** By the first of its messages, which harnesses have for themselves. */
+/** Tells the two sides apart by the first message: only the user has this system prompt. */
 const isUser = ({ messages }: WireRequest) => JSON.stringify(messages[0]).includes("customer");
 
 export type Talk = {
   harness: Harness;
-  /** Instead of the small task, with its user. */
+  /** Replaces the small task and its user. */
   task?: Task;
-  /** Instead of the process sandbox. */
+  /** Replaces the process sandbox. */
   backend?: SandboxBackend;
   user?: Partial<SimulatedUser>;
-  /** What the customer and the agent say, by how often each has spoken before. */
+  /** The messages of the customer and of the agent, in order. */
   customer: readonly ScriptedReply[];
   agent: readonly (ScriptedReply | ((request: WireRequest) => ScriptedReply))[];
   limits?: Record<string, number>;
 };
 
-/** `ofUser`: its session. `resume`: how the rollout would go on if its process had died. */
+/** `ofUser`: the user's session. `resume`: how the rollout would continue after its process died. */
 export type Talked = RolloutOutcome & {
   customer: WireRequest[];
   agent: WireRequest[];
@@ -53,7 +53,7 @@ export async function talked(
     path: join(place, "run"),
     retries: 0,
     reply: (request) => {
-      // The proxy's own questions to the engine.
+      // These are the proxy's own requests to the engine.
       if (request.probe) return { text: "yes" };
       const who = isUser(request) ? "customer" : "agent";
       seen[who].push(request);

@@ -1,6 +1,6 @@
 /**
- * A harness of twenty lines that keeps its conversation below HOME: a message as its argument, and `--continue` in front of it
- * goes on with what it kept. It runs the shell commands that it is told to. HARNESS_FORGETS makes it end there without a call.
+ * A harness of twenty lines that keeps its conversation below HOME. Its argument is a message; `--continue` before it continues
+ * the kept conversation. It runs the shell commands of its answers. With HARNESS_FORGETS, `--continue` ends without a call.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

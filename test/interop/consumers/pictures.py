@@ -1,4 +1,4 @@
-"""Rows with pictures by the trainers' own code: their batch makes a small model with eyes say what the flat row makes it say.
+"""Checks rows with pictures in the trainers' own code: a small vision model gives the same logprobs for a batch as for the flat row.
 
     VENV/bin/python pictures.py FOLDER FACTS.json      FOLDER: a file a format and media/; prints one line of JSON a trainer
 
@@ -25,12 +25,12 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 
 
 class Processor:
-    """What trainers and our loaders ask of the model's processor."""
+    """The parts of the model's processor that trainers and our loaders use."""
 
     def __init__(self, facts, config, **settings):
         self.image_processor = Qwen2VLImageProcessorPil(patch_size=14, merge_size=2, temporal_patch_size=2, **settings)
         self.image_token_id, self.video_token_id, self.config = facts["pad"], facts["video"], config
-        # As verl's hf_processor binds them.
+        # Bound in the same way as by verl's hf_processor.
         self.get_rope_index = types.MethodType(Qwen2_5_VLModel.get_rope_index, self)
         self.get_vision_position_ids = types.MethodType(Qwen2_5_VLModel.get_vision_position_ids, self)
 
@@ -52,7 +52,7 @@ def make(facts):
 
 
 class Eyes:
-    """The model, and what it says of the sampled tokens of each rollout, by the flat rows."""
+    """The model, and its logprobs of each rollout's sampled tokens, computed from the flat rows."""
 
     def __init__(self, folder, facts):
         self.folder, self.pictures = folder, f"{folder}/media"
@@ -73,7 +73,7 @@ class Eyes:
         return logits.log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
 
     def kinds(self, ids):
-        """What a trainer makes of ids that has no kinds in its batch."""
+        """The token kinds, as a trainer without kinds in its batch derives them from ids."""
         return (ids == self.processor.image_token_id).long()
 
     def worst(self, rollouts, new, masks):
@@ -179,7 +179,7 @@ def prime_rl(eyes):
     worst = 0.0
     samples = list(training_samples(f"{eyes.folder}/prime-rl.jsonl", eyes.processor))
     for rollout, one in zip(rollouts_in_order(eyes), samples):
-        # Over its wire and back.
+        # Encoded for its wire, and decoded again.
         one = msgspec.msgpack.decode(msgspec.msgpack.encode(one), type=TrainingSample)
         shown = {key: torch.from_numpy(np.frombuffer(bytearray(each.data), each.dtype).reshape(each.shape)) for key, each in one.mm_kwargs.items()}
         ids, kinds = torch.tensor([one.token_ids]), torch.tensor([one.mm_token_type_ids])
@@ -208,7 +208,7 @@ def nemo_rl(eyes):
 
 
 def refusals(eyes):
-    """Each is a context that the policy did not see."""
+    """Each of these is a context that the policy did not see."""
     row, facts = eyes.rows[0], {"pad": eyes.processor.image_token_id, "video": eyes.processor.video_token_id}
     other = Processor(facts, eyes.processor.config, size={"shortest_edge": 3136, "longest_edge": 100 * 100})
     attempts = {
@@ -231,7 +231,7 @@ def message_of(attempt):
 
 
 def swapped(eyes):
-    """How far the model's word is off with the pictures the other way round: what a wrong order would cost."""
+    """The largest change of a logprob when the pictures are swapped: the size of the error that the check must see."""
     row = eyes.rows[0]
     one, two = row["media"]
     other = {**row, "media": [{**one, "sha256": two["sha256"]}, {**two, "sha256": one["sha256"]}]}

@@ -1,7 +1,7 @@
 /**
- * Rows with pictures in the trainers' own code. The practice engine shows 64 pads a picture, which is what Qwen2.5-VL makes of
- * 224 × 224 pixels, so its conversations are rows of a model that the check makes itself: its word on each trained token must be
- * the same from a trainer's batch as from the flat row.
+ * Checks rows with pictures in the trainers' own code. The practice engine writes 64 pads a picture, as Qwen2.5-VL does for
+ * 224 × 224 pixels. So its rows fit a small model that the check makes. For each trained token, that model must give the same
+ * logprob from a trainer's batch as from the flat row.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -27,14 +27,14 @@ import { consumerScripts, consumersPlace } from "./place.ts";
 const scratch = scratchFolder("consumer-pictures");
 const formats = ["flat", "verl", "skyrl", "openrlhf", "slime", "miles", "prime-rl", "nemo-rl"];
 
-test("a trainer's batch of rows with pictures is the context that was sampled from", { timeout: 300_000 }, async (t) => {
+test("a trainer's batch of rows with pictures is the sampled context", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const trajectories = await sampled();
   for (const format of formats)
     await exportTrajectories(exporterNamed(format), trajectories, createWriteStream(join(scratch, `${format}.jsonl`)));
   await cp(join(scratch, "sessions", "media"), join(scratch, "media"), { recursive: true });
   const facts = join(scratch, "facts.json");
-  // The tokens before and behind a pad are its frame; no id of a video is ever sampled.
+  // The tokens before and after the pads frame a picture. No id of a video is ever sampled.
   await writeFile(
     facts,
     JSON.stringify({ vocabulary: inputIds + 1, start: picturePad - 1, pad: picturePad, end: picturePad + 1, video: inputIds }),

@@ -1,4 +1,4 @@
-/** A name leads to the weights that it names, or nowhere: a slip of the pen is not trained as the base model. */
+/** A name leads to the weights that it names, or nowhere: a typing error is not trained as the base model. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";
@@ -13,7 +13,7 @@ async function asked(client: Client, model: string, messages: unknown[] = hi): P
   return { status: response.status, said: await response.text() };
 }
 
-test("a name that no engine serves is refused with the served ones and the cure, and nothing is sampled", async () => {
+test("a name that no engine serves is refused; the error lists the served names and the cure, and nothing is sampled", async () => {
   await using at = await enginesAt(reply, { a: { models_served: ["qwen"] }, b: { models: ["judge-*"], purpose: "eval" } });
   const client = await at.open(strict);
   const { status, said } = await asked(client, "qwenn");
@@ -29,7 +29,7 @@ test("a name that no engine serves is refused with the served ones and the cure,
   assert.equal((await asked(client, "judge-9", [{ role: "user", content: "judge" }])).status, 200, "globs of an engine take it");
 });
 
-test("a session of any model, and a sandbox, are served by the policy whatever they name", async () => {
+test("in a session with any_model, or in a sandbox, the policy answers for any name", async () => {
   await using at = await enginesAt(reply, { a: { models_served: ["qwen"] } });
   for (const spec of [{ any_model: true }, { any_model: false, sandboxed: true }]) {
     const client = await at.open({ ...spec, purpose: "train" });
@@ -40,7 +40,7 @@ test("a session of any model, and a sandbox, are served by the policy whatever t
   }
 });
 
-test("a rule of the operator's leads a name that no engine lists", async () => {
+test("an operator's rule can route a name that no engine lists", async () => {
   const routes = [
     { model: "small", engine: "a" },
     { model: "lora", engine_model: "qwen" },
@@ -53,12 +53,12 @@ test("a rule of the operator's leads a name that no engine lists", async () => {
   assert.equal((await asked(client, "named")).status, 404, "a rule that names weights alone leads to no engine");
 });
 
-test("an adapter is a policy of its own, and the base model behind it another one", async () => {
+test("an adapter and its base model are two policies", async () => {
   await using at = await enginesAt(reply, { a: { models_served: ["base"], policy: { version: "v1", step: 1 } } });
   const { a } = at.engines;
   assert.ok(a);
   a.adapters = { lora: "base", "lora@7": "base" };
-  // The engine was probed without them: a name that is asked for makes the proxy look again.
+  // The adapters were loaded after the probe: a call with their name makes the proxy ask again.
   const client = await at.open({ ...strict, model: "lora" });
   for (const model of ["lora", "lora@7", "base"])
     assert.equal((await asked(client, model, [{ role: "user", content: model }])).status, 200);
@@ -78,7 +78,7 @@ test("an adapter is a policy of its own, and the base model behind it another on
   assert.equal((await asked(client, "lora@1")).status, 404, "the step of the base model is none of the adapter's");
 });
 
-test("adapters that are listed before their model do not become the model that unknown names mean", async () => {
+test("unknown names never mean an adapter, even if adapters are listed first", async () => {
   await using at = await enginesAt(reply, { a: { models_served: ["base"] } });
   const { a } = at.engines;
   assert.ok(a);
@@ -93,7 +93,7 @@ test("adapters that are listed before their model do not become the model that u
   );
 });
 
-test("an engine is not asked what it serves by each call of a stranger, and each that asks is told of what was loaded before", async () => {
+test("calls with unknown names share a few lists of models, and each call finds what was loaded before it", async () => {
   await using at = await enginesAt(reply, { a: { models_served: ["base"] } });
   const { a } = at.engines;
   assert.ok(a);

@@ -1,4 +1,4 @@
-/** The canary for harnesses that do not show the model what its tools show. */
+/** The check for harnesses that do not show the model the pictures of its tools. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pngOf } from "../../fakes/records/png.ts";
@@ -34,7 +34,7 @@ async function asked(tools: ToolsAt): Promise<{ messages: Record<string, unknown
 
 const result = (id: string, content: unknown) => ({ role: "tool", tool_call_id: id, content });
 
-/** What the harness sends after the call, and the sentence of which the rollout ends; null: it goes on. */
+/** `sends`: the harness's message after the call. `why`: the sentence that ends the rollout; null: it continues. */
 const harnesses: { says: string; sends: (id: string) => unknown[]; why: RegExp | null }[] = [
   { says: "shows the picture in the result", sends: (id) => [result(id, [shows(served)])], why: null },
   { says: "shows it in a message behind it", sends: (id) => [result(id, "below"), { role: "user", content: [shows(served)] }], why: null },
@@ -60,7 +60,7 @@ for (const { says, sends, why } of harnesses)
     }
   });
 
-test("only the first picture is looked for: later requests may have dropped it", async () => {
+test("only the first picture is checked: later requests may drop it", async () => {
   await using tools = await withScreen();
   const { messages, id } = await asked(tools);
   await tools.client.say([...messages, result(id, [shows(served)])]);
@@ -82,11 +82,11 @@ test("a summary of what was said shows no picture, and says nothing of the harne
 
 test("an agent that asks the relay by itself cannot make its harness look blind", async () => {
   await using tools = await withScreen();
-  // The model did not ask for it: no request needs to show it.
+  // The model did not ask for this picture, so no request needs to show it.
   await tools.post(callText("screenshot", "{}"));
   const said = await tools.client.say([task]);
   const [call] = said.tool_calls as { id: string }[];
-  // The harness gave up on its call before the picture came.
+  // The harness stopped waiting for its call before the picture came.
   await tools.client.say([task, said, result(call?.id ?? "", "timed out")]);
   await tools.post(callText("screenshot", "{}"));
   const messages = [task, said, result(call?.id ?? "", "timed out"), { role: "user", content: "go on" }];

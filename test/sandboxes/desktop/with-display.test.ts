@@ -79,7 +79,7 @@ test("a size that is no screen and a page that is no web page are refused by fie
   assert.equal(pathOf({ page: "file:///etc/passwd" }), "display.page");
 });
 
-test("a display that cannot stand beside the task's own services and servers of tools is refused in one sentence", () => {
+test("a display that clashes with the task's services or servers of tools is refused in one sentence", () => {
   const clashOf = (environment: object) => {
     const { field, message } = displayClash(Environment.parse(environment)) ?? { field: null, message: null };
     return field && `${field} ${message}`;
@@ -104,7 +104,7 @@ test("a display that cannot stand beside the task's own services and servers of 
   assert.match(clashOf({ services: { desk }, tools: eight, display }) ?? "", /^tools are 8, and the display's own server .* at most 8$/);
 });
 
-test("a task whose display has a strange name, or one server of tools too many, does not load", async (t) => {
+test("a task does not load if its display has a bad name, or adds one server of tools too many", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "alidade-display-"));
   t.after(() => rm(folder, { recursive: true }));
   await cp(join(import.meta.dirname, "../../../examples/tasks/ticket-desk"), folder, { recursive: true });

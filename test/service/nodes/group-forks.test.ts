@@ -1,4 +1,4 @@
-/** Trees over a ledger: forks are made by any node, from what lies in the blobs of the rollouts before them. */
+/** Trees with a ledger: any node makes forks, from the blobs of the earlier rollouts. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -26,7 +26,7 @@ function play({ messages }: WireRequest): ScriptedReply {
 
 type Place = { ledger: SqliteLedger; blobs: FolderBlobs; set: string };
 
-/** A machine of its own, with its own sessions, is at work until as many results are there. */
+/** Runs a machine with its own sessions until the ledger has that many `results`. */
 async function machineAtWork(t: TestContext, name: string, at: Place, results: number, requests: WireRequest[]): Promise<void> {
   const place = join(scratch, `${t.name.length}`);
   const run = await runner(t, place, {
@@ -71,7 +71,7 @@ async function treeOf(
   return { rows, trees, requests };
 }
 
-test("a machine that made none of a group forks its rollouts from their blobs, token for token", { timeout: 240_000 }, async (t) => {
+test("a machine that ran no rollout of a group can fork them from their blobs, token for token", { timeout: 240_000 }, async (t) => {
   const { rows, trees, requests } = await treeOf(t, { policy: "at_turns", turns: [1], leaves: 4 }, [2, 4]);
   assert.deepEqual(
     rows.map(({ index, state, reward, forked_from }) => [
@@ -101,7 +101,7 @@ test("a machine that made none of a group forks its rollouts from their blobs, t
   }
 });
 
-test("forks of forks follow, and a fork for which there is no place is cancelled with the reason", { timeout: 240_000 }, async (t) => {
+test("forks of forks follow, and a fork without a place is cancelled with the reason", { timeout: 240_000 }, async (t) => {
   const { rows } = await treeOf(t, { policy: "at_turns", turns: [2], leaves: 7, width: 1, depth: 2 }, [7]);
   const [of0, of1] = rows.map(({ rollout_id }) => rollout_id);
   assert.deepEqual(

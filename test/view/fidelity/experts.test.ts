@@ -1,4 +1,4 @@
-/** A model with experts whose routing is not recorded: the report says so, and says nothing where it is not known. */
+/** The routing of a model with experts is not recorded: the report says so, and is silent if the number is unknown. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 
 const root = scratchFolder("routed");
 
-test("calls of a model with experts are counted by fidelity, those of another or an unknown one are not", async () => {
+test("fidelity counts calls of models with experts, and no calls of other or unknown models", async () => {
   for (const [config, unrouted] of [
     [null, 0],
     ['{"model_type": "llama"}', 0],

@@ -56,7 +56,7 @@ test("a set's pages say of ledger and blobs what a run's pages say of its folder
   assert.ok((await text(`${set_id}/picture?id=ses3&hash=${hash}`)).includes("PNG"));
 });
 
-test("tokens whose reasons an earlier version did not keep count as not trained", async (t) => {
+test("tokens without reasons, from an earlier version, count as not trained", async (t) => {
   const { ledger, set_id, finish } = await viewedSet(t);
   await finish(1);
   const [result] = await ledger.results(set_id, null, 1);

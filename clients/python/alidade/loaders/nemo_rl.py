@@ -8,8 +8,8 @@ from ..rows import read  # noqa: F401  (a user of this module needs no other)
 
 
 def datum(row, processor=None, pictures=None):
-    """The row with tensors in its message log; its keys are those of `DatumSpec`. A message with pictures has them as packed
-    tensors, which takes the model's `processor` and `pictures`, the folder of their files (`media/` beside the rows)."""
+    """The row with tensors in its message log; its keys are those of `DatumSpec`. Pictures of a message become packed tensors:
+    that needs the model's `processor` and `pictures`, the folder of the files (`media/` beside the rows)."""
     import torch
 
     dtypes = {"token_ids": torch.int64, "generation_logprobs": torch.float32}

@@ -28,7 +28,7 @@ def generator_output(file, step_wise=False, processor=None, pictures=None):
 
 
 def pictured(rows, pictures, processor):
-    """The columns of pictures: a tensor for each row, without entries where it shows none. {} where no row shows any."""
+    """The columns of pictures: one tensor for each row, empty for a row without pictures. {} if no row has any."""
     made = [tensors(row, where, processor) for row, where in zip(rows, pictures)]
     shown = next((one for one in made if one), None)
     if shown is None:

@@ -56,7 +56,7 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
         others["multi_modal_inputs"] = np.empty(len(rows), dtype=object)
         others["multi_modal_inputs"][:] = [one["multi_modal_inputs"] for one in made]
     if processor is not None:
-        # As many planes as verl's processor makes; padding is attended by nothing.
+        # As many planes as verl's processor makes. Padding keeps 0, because attention never reads it.
         planes = [one["position_ids"] for one in made]
         tensors["position_ids"] = torch.zeros(len(rows), *planes[0].shape[:-1], prompt_length + response_length, dtype=torch.long)
         for at, row in enumerate(rows):
@@ -69,7 +69,7 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
 
 
 def multi_modal(row, processor=None, pictures=None):
-    """What verl's agent loop makes of a row's pictures: `multi_modal_inputs`, {} without any, and `position_ids` of its tokens."""
+    """Fields that verl's agent loop computes from a row's pictures: `multi_modal_inputs` ({} without any) and `position_ids`."""
     import torch
 
     made = tensors_of(row, pictures, processor)

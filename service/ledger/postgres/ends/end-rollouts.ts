@@ -90,7 +90,7 @@ export async function writeEnds(
   );
 }
 
-/** When all that has begun of a group is over: as many more as its forks or its allocation want. The caller has locked its rollouts. */
+/** When all begun rollouts of a group are over, starts as many as its forks or allocation want. The caller has locked the rollouts. */
 async function beginMore(db: Transaction, { spec, set_id: set, group_key: key, task_id }: EndedRollout): Promise<void> {
   const open = await db.all(
     "SELECT id, state, sample_index FROM rollouts WHERE set_id = $1 AND group_key = $2 AND state <> 'done' ORDER BY place",
@@ -121,7 +121,7 @@ async function beginMore(db: Transaction, { spec, set_id: set, group_key: key, t
   if (ids.length > more && !isTree) await orderEnding(db, { set, key, isRest: true, reason: notAllocated });
 }
 
-/** How many the policy gives, which is written down. The others end. */
+/** Records how many rollouts the policy allocates. The others end. */
 async function allocated(
   db: Transaction,
   { set_id: set, task_id, spec }: Pick<EndedRollout, "set_id" | "task_id" | "spec">,

@@ -13,7 +13,7 @@ const death = (by: "crash" | "kill", running: string[], culprit: string | null =
   calls: {},
 });
 
-/** A kill while these ran, each with so many finished calls. */
+/** A kill while these attempts ran. Each name maps to its finished calls. */
 function killed(calls: Record<string, number>, waiting: string[] = []): DeathEntry {
   const running = Object.keys(calls);
   return {
@@ -73,7 +73,7 @@ test("kills from outside make no suspects, and set nothing aside before so many 
   assert.deepEqual(judged(...kills.slice(1), death("kill", ["a"])), { aside: ["a"], suspects: [] });
 });
 
-test("a kill after which a rollout is further than ever before does not count towards the ten, and one in vain does", () => {
+test("a kill counts towards the ten only if the rollout had got no further than before", () => {
   const further = Array.from({ length: mostKills * 2 }, (_, at) => killed({ a: at + 1, b: 3 }));
   assert.deepEqual(judged(...further.slice(0, mostKills)).aside, [], "of b the first kill does not count");
   assert.deepEqual(judged(...further.slice(0, mostKills + 1)).aside, ["b"]);
@@ -82,20 +82,20 @@ test("a kill after which a rollout is further than ever before does not count to
   assert.deepEqual(judged(killed({ a: 99 }), ...begunAnew).aside, ["a"], "what it had done before is no progress");
 });
 
-test("an agent that ends its process after each call gets further for ever, and is set aside all the same", () => {
+test("an agent that ends its process after each call is set aside, although it gets further each time", () => {
   const lives = Array.from({ length: mostLives }, (_, at) => killed({ a: at + 1 }));
   assert.deepEqual(judged(...lives.slice(1)).aside, []);
   assert.deepEqual(judged(...lives).aside, ["a"]);
   assert.equal(judgeDeaths(lives).aside.get("a"), `the process was killed ${mostLives} times while it ran`);
 });
 
-test("kills meet what waits without a word against it, and a crash may be its doing", () => {
+test("a waiting attempt is not blamed for a kill, but may be suspected of a crash", () => {
   const kills = Array.from({ length: mostLives }, () => killed({}, ["a", "b"]));
   assert.deepEqual(judged(...kills), { aside: [], suspects: [] });
   assert.deepEqual(judged({ ...death("crash", ["a"]), ...{ waiting: ["b#1"] } } as DeathEntry).suspects, ["a", "b"]);
 });
 
-test("blameless are those of the latest deaths that had not begun or got further", () => {
+test("attempts of the latest deaths are blameless if they had not begun, or had got further", () => {
   const { blameless } = judgeDeaths([killed({ a: 1, b: 0 }, ["c"]), killed({ a: 1, b: 1 }, ["d"])]);
   assert.deepEqual(blameless, ["c#1", "a#1", "d#1", "b#1"]);
   assert.deepEqual(judgeDeaths(Array.from({ length: 9 }, () => killed({}, ["c"]))).blameless, ["c#1", "c#1", "c#1"]);

@@ -118,7 +118,7 @@ test("a process that is killed from outside blames nothing that ran, ten times o
   assert.match(said?.notes[0] ?? "", /^the process before ended from outside while 3 rollouts ran and 1 waited/);
 });
 
-test("ten kills set aside what ran in vain, and neither what waited nor what finished calls in each life", {
+test("ten kills set aside an attempt without progress, but none that waited or finished calls each time", {
   timeout: 240_000,
 }, async () => {
   const place = folder();
