@@ -86,7 +86,7 @@ async function engineWithImages(t: TestContext): Promise<{ env: Record<string, s
 }
 
 test("images lists what Alidade made, pulled or used, with what keeps it, and nothing else of the engine", {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   const { env } = await engineWithImages(t);
   const listed = jsonOf<{ images: Record<string, unknown>[] }>(await cliProcess(["images", "list", "--json"], { env })).images;
@@ -112,7 +112,7 @@ test("images lists what Alidade made, pulled or used, with what keeps it, and no
 });
 
 test("images prune removes the least recently used down to a size or a number, and never what is in use or a person's", {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   const { env, removed } = await engineWithImages(t);
   const prune = async (...flags: string[]) =>
