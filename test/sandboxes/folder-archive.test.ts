@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmod, lstat, mkdir, readFile, readlink, symlink, utimes, writeFile } from "node:fs/promises";
+import { chmod, lstat, lutimes, mkdir, readFile, readlink, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { currentOwner } from "../../base/host/owner.ts";
@@ -20,7 +20,7 @@ async function packIn(name: string, word = "hello"): Promise<string> {
   await writeFile(join(pack, "bin", "say"), `#!/bin/sh\necho ${word}\n`);
   await chmod(join(pack, "bin", "say"), 0o755);
   await symlink("bin/say", join(pack, "link"));
-  for (const path of ["bin/say", "bin"]) await utimes(join(pack, path), 1_000, 1_000);
+  for (const path of ["bin/say", "bin", "link", "."]) await lutimes(join(pack, path), 1_000, 1_000);
   return pack;
 }
 

@@ -1,6 +1,6 @@
 /** Services that die, hang, answer too much or something else: the model reads an error, and nothing is done twice. */
 import assert from "node:assert/strict";
-import type { ServerResponse } from "node:http";
+import { request, type ServerResponse } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
@@ -293,17 +293,17 @@ test("arguments of 100 MB are not read, and ten thousand calls at once run no fa
   assert.equal(seen.length, 0);
   const body = callText("find_order", '{"id":"W1"}');
   const enough = new AbortController();
-  const flood = Array.from({ length: 10_000 }, () =>
-    fetch(`${tools.url}/mcp/shop`, { method: "POST", body, signal: enough.signal }).then(
-      async (response) => Number((await response.text()) !== ""),
-      () => 0,
-    ),
-  );
+  // `fetch` goes on connecting after its abort; a request of node:http does not.
+  const flood = Array.from({ length: 10_000 }, async () => {
+    const sent = request(`${tools.url}/mcp/shop`, { method: "POST", agent: false, signal: enough.signal }, (answer) => answer.resume());
+    sent.on("error", () => undefined).end(body);
+    await new Promise((resolve) => sent.once("close", resolve));
+  });
   // A sibling is served meanwhile.
   const sibling = await tools.at.open({ sandboxed: true });
   assert.equal((await sibling.chat({ messages: [{ role: "user", content: "work" }] })).status, 200);
   enough.abort();
-  const statuses = await Promise.all(flood);
-  assert.ok(statuses.length === 10_000 && seen.length < 1_000, `${seen.length} ran`);
+  await Promise.all(flood);
+  assert.ok(seen.length < 1_000, `${seen.length} ran`);
   assert.deepEqual(tools.at.unseen, []);
 });
