@@ -4,9 +4,10 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
+import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import type { GraderSampler } from "../grader.ts";
+import { askModel } from "./ask-model.ts";
 import { barred, fenced } from "./fence.ts";
 
 export type Opinion = "yes" | "no" | "cannot_tell";
@@ -102,13 +103,6 @@ function readVote(content: string, statements: readonly Statement[]): ReadVote {
   return { opinions, invalid: null };
 }
 
-const JudgeReply = z.looseObject({
-  choices: z
-    .array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }), finish_reason: z.string().nullish() }))
-    .min(1),
-  usage: z.looseObject({ prompt_tokens: z.number().nullish(), completion_tokens: z.number().nullish() }).nullish(),
-});
-
 /** Tokens for a sentence about each statement. */
 const tokensEach = 200;
 
@@ -117,11 +111,9 @@ async function ask(
   ids: readonly string[],
   { sampler, model, signal }: { sampler: GraderSampler; model: string; signal: AbortSignal },
 ) {
-  const response = await fetch(`${sampler.url}/v1/chat/completions`, {
-    method: "POST",
-    signal,
-    headers: { authorization: `Bearer ${sampler.key}`, "content-type": "application/json" },
-    body: JSON.stringify({
+  const asked = await askModel(
+    sampler,
+    {
       model,
       temperature: 0,
       max_tokens: tokensEach * (ids.length + 1),
@@ -130,33 +122,14 @@ async function ask(
         { role: "user", content: prompt },
       ],
       response_format: { type: "json_schema", json_schema: { name: "verdict", strict: true, schema: answerSchema(ids) } },
-    }),
-  });
-  const body = await response.text();
-  if (!response.ok) throw failureOf(response.status, body);
-  const { choices, usage } = JudgeReply.parse(readJson(body));
-  return {
-    content: choices[0]?.message.content ?? "",
-    wasCut: choices[0]?.finish_reason === "length",
-    prompt_tokens: usage?.prompt_tokens ?? 0,
-    sampled_tokens: usage?.completion_tokens ?? 0,
-  };
-}
-
-const Failure = z.looseObject({ error: z.looseObject({ code: z.string().nullish(), message: z.string().nullish() }) });
-
-/** Infrastructure keeps its code. Anything else is the judge's, until the task's own files say whose it is. */
-function failureOf(status: number, body: string): AlidadeError {
-  const { code, message } = parsedFailure(body);
-  const known = Object.hasOwn(errorCodes, code) && errorCodes[code as ErrorCode] === "infrastructure";
-  return new AlidadeError(known ? (code as ErrorCode) : "grader_error", `the judge was not asked: ${status}: ${message.slice(0, 500)}`);
-}
-
-function parsedFailure(body: string): { code: string; message: string } {
-  try {
-    const { error } = Failure.parse(readJson(body));
-    return { code: error.code ?? "", message: error.message ?? body };
-  } catch {
-    return { code: "", message: body };
+    },
+    signal,
+  );
+  if ("answer" in asked) {
+    const { text, wasCut, prompt_tokens, sampled_tokens } = asked.answer;
+    return { content: text, wasCut, prompt_tokens: prompt_tokens ?? 0, sampled_tokens: sampled_tokens ?? 0 };
   }
+  // Infrastructure keeps its code. Anything else is the judge's, until the task's own files say whose it is.
+  const { infrastructure, message } = asked.refusal;
+  throw new AlidadeError(infrastructure ?? "grader_error", `the judge was not asked: ${message}`);
 }

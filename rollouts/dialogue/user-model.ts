@@ -2,12 +2,10 @@
  * A model that speaks for the user of a rollout. It is called through the proxy, in a session of its own, which is recorded and
  * never trained. Roles are swapped for it: the agent's messages are `user`, and its own messages are `assistant`.
  */
-import { z } from "zod";
-import { AlidadeError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
-import { readJson } from "../../base/schema/read-json.ts";
+import { AlidadeError, type ErrorCode, messageOf } from "../../base/errors.ts";
 import type { UserEnd, UserRecord } from "../../base/schema/rollout.ts";
 import type { SimulatedUser } from "../../base/schema/simulated-user.ts";
-import { withoutMarks } from "../../graders/index.ts";
+import { askModel, infrastructureCode, withoutMarks } from "../../graders/index.ts";
 import type { HarnessProxy, Session } from "../../proxy/index.ts";
 import { tokenizersAt } from "../open-sampler.ts";
 
@@ -118,30 +116,17 @@ export class UserModel implements AsyncDisposable {
 
   /** Returns null if the conversation is longer than the engine's context. */
   async #ask(signal: AbortSignal): Promise<string | null> {
-    const response = await fetch(`${this.#proxy.url}/v1/chat/completions`, {
-      method: "POST",
-      signal,
-      headers: { authorization: `Bearer ${this.#key}`, "content-type": "application/json" },
-      body: JSON.stringify({
-        model: this.#model,
-        messages: this.#messages,
-        max_tokens: this.#mostTokens(),
-        temperature: this.#spec.temperature,
-      }),
-    });
-    const body = await response.text();
-    if (!response.ok) {
-      const { code, message } = failureIn(body);
+    const body = { model: this.#model, messages: this.#messages, max_tokens: this.#mostTokens(), temperature: this.#spec.temperature };
+    const asked = await askModel({ url: this.#proxy.url, key: this.#key }, body, signal);
+    if ("refusal" in asked) {
+      const { code, infrastructure, message } = asked.refusal;
       if (code === ("context_length_exceeded" satisfies ErrorCode)) return null;
-      throw new AlidadeError(isInfrastructure(code) ? code : "user_failed", `${response.status}: ${message.slice(0, 500)}`);
+      throw new AlidadeError(infrastructure ?? "user_failed", message);
     }
-    const { choices, usage } = Reply.parse(readJson(body));
-    const tokens = usage?.completion_tokens ?? null;
+    const { text, wasCut, sampled_tokens: tokens } = asked.answer;
     this.#sampled = this.#sampled === null || tokens === null ? null : this.#sampled + tokens;
-    const text = choices[0]?.message.content ?? "";
     if (text.trim() !== "") return text;
-    const why = choices[0]?.finish_reason === "length" ? ` and used up its ${this.#mostTokens()} tokens` : "";
-    throw new AlidadeError("user_failed", `it said nothing${why}`);
+    throw new AlidadeError("user_failed", `it said nothing${wasCut ? ` and used up its ${this.#mostTokens()} tokens` : ""}`);
   }
 
   #mostTokens(): number {
@@ -150,30 +135,8 @@ export class UserModel implements AsyncDisposable {
   }
 
   #failure(error: unknown): AlidadeError {
-    const code = error instanceof AlidadeError && isInfrastructure(error.code) ? error.code : "user_failed";
+    const code = (error instanceof AlidadeError && infrastructureCode(error.code)) || "user_failed";
     const message = `the task's user (session ${this.#session.id}) did not answer: ${messageOf(error)}`;
     return new AlidadeError(code, message, { cause: error });
   }
-}
-
-const Reply = z.looseObject({
-  choices: z
-    .array(z.looseObject({ message: z.looseObject({ content: z.string().nullish() }), finish_reason: z.string().nullish() }))
-    .min(1),
-  usage: z.looseObject({ completion_tokens: z.number().nullish() }).nullish(),
-});
-
-const Failure = z.looseObject({ error: z.looseObject({ code: z.string().nullish(), message: z.string().nullish() }) });
-
-function failureIn(body: string): { code: string; message: string } {
-  try {
-    const { error } = Failure.parse(readJson(body));
-    return { code: error.code ?? "", message: error.message ?? body };
-  } catch {
-    return { code: "", message: body };
-  }
-}
-
-function isInfrastructure(code: string): code is ErrorCode {
-  return Object.hasOwn(errorCodes, code) && errorCodes[code as ErrorCode] === "infrastructure";
 }
