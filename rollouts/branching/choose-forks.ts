@@ -7,8 +7,11 @@ import type { SessionRecording } from "../../proxy/index.ts";
 import type { BranchingPolicy, ForkPlace } from "./branching-policy.ts";
 import { forkPlaces } from "./fork-places.ts";
 
-/** A finished rollout of the group. `read` reads its session, and rejects if that is missing or damaged. */
-type TreeMember = { record: RolloutRecord; read(): Promise<SessionRecording> };
+/** A finished rollout of the group. `read` reads its session; null: no fork begins from it. */
+export type TreeMember = Pick<RolloutRecord, "rollout_id" | "forked_from"> & {
+  reward: number | null;
+  read(): Promise<SessionRecording | null>;
+};
 
 export type RoundOfForks = {
   group_id: string;
@@ -24,17 +27,16 @@ export type RoundOfForks = {
 
 export type ForkPoint = Pick<ForkPlace, "rollout_id" | "turn">;
 
-/** Deterministic: the same members and engines give the same forks on every machine. */
+/** Deterministic: the same members and engines give the same forks on every machine. Rejects with what `read` rejects. */
 export async function chooseForks({ group_id, rounds, room, branching, policy, members, engines }: RoundOfForks): Promise<ForkPoint[]> {
-  const records = members.map(({ record }) => record);
   const places: ForkPlace[] = [];
-  for (const { record, read } of members) {
-    const recording = record.error === null ? await read().catch(() => null) : null;
+  for (const member of members) {
+    const recording = await member.read();
     if (recording === null) continue;
-    const rollout = { rollout_id: record.rollout_id, depth: depthOf(record, records), reward: record.verdict?.reward ?? null };
+    const { rollout_id, reward } = member;
     const forksAt = (turn: number): number =>
-      records.filter(({ forked_from }) => forked_from?.rollout_id === record.rollout_id && forked_from.turn === turn).length;
-    places.push(...forkPlaces(rollout, recording, engines, forksAt));
+      members.filter(({ forked_from }) => forked_from?.rollout_id === rollout_id && forked_from.turn === turn).length;
+    places.push(...forkPlaces({ rollout_id, depth: depthOf(member, members), reward }, recording, engines, forksAt));
   }
   let drawn = 0;
   const random = (): number => Number.parseInt(hashOf([group_id, rounds, drawn++]).slice(0, 12), 16) / 2 ** 48;
@@ -61,8 +63,10 @@ export function withinBounds(
 
 const keyOf = ({ rollout_id, turn }: ForkPoint): string => `${rollout_id} ${turn}`;
 
+type TreeRollout = Pick<RolloutRecord, "rollout_id" | "forked_from">;
+
 /** Number of forks between a rollout and the task's beginning. */
-export function depthOf({ forked_from }: RolloutRecord, records: readonly RolloutRecord[]): number {
-  const parent = forked_from && records.find(({ rollout_id }) => rollout_id === forked_from.rollout_id);
-  return parent ? 1 + depthOf(parent, records) : 0;
+export function depthOf({ forked_from }: TreeRollout, rollouts: readonly TreeRollout[]): number {
+  const parent = forked_from && rollouts.find(({ rollout_id }) => rollout_id === forked_from.rollout_id);
+  return parent ? 1 + depthOf(parent, rollouts) : 0;
 }

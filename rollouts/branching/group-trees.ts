@@ -114,7 +114,12 @@ export class GroupTrees {
   #choose(group_id: string, group: Group, room: number): Promise<ForkPoint[]> {
     const { setup, branching, policy } = this.#run;
     const engines = setup.proxy.pool.slots.map(({ facts }) => facts);
-    const members = group.over.map((record) => ({ record, read: () => this.#recording(record) }));
+    const members = group.over.map((record) => ({
+      rollout_id: record.rollout_id,
+      forked_from: record.forked_from,
+      reward: record.verdict?.reward ?? null,
+      read: async () => (record.error === null ? this.#recording(record).catch(() => null) : null),
+    }));
     return chooseForks({ group_id, rounds: group.rounds, room, branching, policy, members, engines });
   }
 

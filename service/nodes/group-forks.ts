@@ -2,16 +2,15 @@
  * Forks of the groups of a set (`branching`). Any node may claim a fork, as it claims other rollouts. Where the fork begins follows
  * from the results of its group so far, whose blobs have the sessions. So all nodes choose the same, and no choice is stored.
  */
-import { AlidadeError } from "../../base/errors.ts";
 import type { ForkRound } from "../../base/schema/branching.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Harness } from "../../harnesses/index.ts";
 import { type SessionRecording, toRecording } from "../../proxy/index.ts";
-import { branchingRegistry, chooseForks, type ForkPoint } from "../../rollouts/branching/index.ts";
+import { branchingRegistry, chooseForks, type ForkPoint, type TreeMember } from "../../rollouts/branching/index.ts";
 import { type RolloutPlan, type RunSetup, toReplayPlans } from "../../rollouts/index.ts";
 import { type Blobs, getAllPacked, unpackLog, unpackPictures } from "../blobs/index.ts";
-import { type Claim, forkRound, type Ledger } from "../ledger/index.ts";
+import { type Claim, forkRound, type Ledger, type ResultRow } from "../ledger/index.ts";
 
 export type ForkParts = { ledger: Pick<Ledger, "result">; blobs: Blobs; setup: Pick<RunSetup, "proxy"> };
 
@@ -34,8 +33,9 @@ export class GroupForks {
     const round = forkRound(claim.spec, claim.index);
     if (round === null) return "begins";
     const fork = (await this.#chosenIn(claim, round))[claim.index - round.from];
-    const lines = fork && (await this.#linesOf(claim, fork.rollout_id));
-    if (!fork || !lines) return null;
+    const row = fork && (await this.#measured(claim, fork.rollout_id));
+    if (!fork || !row) return null;
+    const lines = await getAllPacked(this.#parts.blobs, row.payload);
     const record = recordIn(lines);
     const recording = recordingOf(record, lines);
     if (recording === null) return null;
@@ -68,38 +68,30 @@ export class GroupForks {
   async #choose(claim: Claim, { number, from, to }: ForkRound): Promise<ForkPoint[]> {
     const { branching } = claim.spec;
     if (branching === undefined) return [];
-    const failures: unknown[] = [];
-    const members: { record: RolloutRecord; read: () => Promise<SessionRecording> }[] = [];
+    const members: TreeMember[] = [];
     for (let place = 0; place < from; place++) {
-      const rollout = `${claim.group_id}-${place}`;
-      const lines = await this.#linesOf(claim, rollout);
-      if (lines === null) continue;
-      const record = recordIn(lines);
-      // Read once more when it is looked at: the logs of a whole group are too much to hold.
+      const row = await this.#measured(claim, `${claim.group_id}-${place}`);
+      if (row === null) continue;
+      const { rollout_id, forked_from, reward, payload } = row;
+      // Called one after the other: the logs of a whole group are too much to hold.
       const read = async () => {
-        const again = await this.#linesOf(claim, rollout).catch((error: unknown) => {
-          failures.push(error);
-          return null;
-        });
-        return readable(recordingOf(record, again ?? []));
+        const lines = await getAllPacked(this.#parts.blobs, payload);
+        const record = recordIn(lines);
+        return record.error === null ? recordingOf(record, lines) : null;
       };
-      members.push({ record, read });
+      members.push({ rollout_id, forked_from, reward, read });
     }
-    const chosen = await chooseForks({
+    return chooseForks({
       ...{ group_id: claim.group_id, rounds: number - 1, room: to - from, branching, engines: this.#engines },
       policy: branchingRegistry.named(branching.policy),
       members,
     });
-    // Without a session that cannot be had now it would be another choice.
-    if (failures.length > 0) throw failures[0];
-    return chosen;
   }
 
-  /** null: it was cancelled, or nothing of it was measured. */
-  async #linesOf({ set_id }: Claim, rollout: string): Promise<string[] | null> {
+  /** Returns the result with a blob; null: the rollout was cancelled, or nothing of it was measured. */
+  async #measured({ set_id }: Claim, rollout: string): Promise<(ResultRow & { payload: NonNullable<ResultRow["payload"]> }) | null> {
     const row = await this.#parts.ledger.result(set_id, rollout);
-    if (row === null || row.state !== "completed" || row.payload === null) return null;
-    return getAllPacked(this.#parts.blobs, row.payload);
+    return row?.state === "completed" && row.payload !== null ? { ...row, payload: row.payload } : null;
   }
 }
 
@@ -107,14 +99,12 @@ function recordIn(lines: readonly string[]): RolloutRecord {
   return RolloutRecord.parse(readJson(lines[1] ?? "null"));
 }
 
-/** null: its log cannot be gone on from. */
-
+/** null: its blob has no log, or one that cannot be replayed. */
 function recordingOf({ session_id }: RolloutRecord, lines: readonly string[]): SessionRecording | null {
-  const log = unpackLog(lines);
-  return log === null || session_id === null ? null : toRecording(session_id, log);
-}
-
-function readable(recording: SessionRecording | null): SessionRecording {
-  if (recording === null) throw new AlidadeError("not_found", "its session is not in its blob");
-  return recording;
+  try {
+    const log = unpackLog(lines);
+    return log === null || session_id === null ? null : toRecording(session_id, log);
+  } catch {
+    return null;
+  }
 }
