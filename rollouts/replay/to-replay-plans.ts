@@ -9,6 +9,7 @@ import type { Harness } from "../../harnesses/index.ts";
 import { type Cut, cutAfter, editedAnswer, Replay, type SessionRecording, whyNoRecordedPrompt } from "../../proxy/index.ts";
 import { usesNetwork } from "../../sandboxes/index.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
+import { whyNotReplayed } from "./why-not-replayed.ts";
 
 export type ReplayOrder = {
   run_id: string;
@@ -73,8 +74,8 @@ function assertSame({ record, task, harness, unrepeatable }: ReplayOrder): void 
       "tasks",
       `task ${task.task_id} is another one than when rollout ${record.rollout_id} was made: a replay needs the same task`,
     );
-  if (task.steps) throw invalid("tasks", `task ${task.task_id} has steps: such a rollout cannot be replayed`);
-  if (task.simulated_user) throw invalid("tasks", `task ${task.task_id} has a user (simulated_user): such a rollout cannot be replayed`);
+  const not = whyNotReplayed(task);
+  if (not !== null) throw invalid("tasks", `task ${task.task_id} ${not}`);
   if (!unrepeatable && !isRepeatable(task))
     throw invalid(
       "unrepeatable",

@@ -7,6 +7,7 @@ import { countFinished, type SessionRecording, toRecording } from "../../proxy/i
 import type { Store } from "../../proxy/store/index.ts";
 import { usesNetwork } from "../../sandboxes/index.ts";
 import type { ResumePlan } from "../rollout-plan.ts";
+import { whyNotReplayed } from "./why-not-replayed.ts";
 
 export type DeadAttempt = {
   /** The last record of it. */
@@ -46,8 +47,8 @@ function whyAgain({ record, task, task_hash, harness, wanted }: DeadAttempt): st
   if (record.task_hash !== task_hash) return "the task is another one than when it began";
   if (record.harness !== harness.name || record.harness_version !== harness.version)
     return `it was begun by ${record.harness} ${record.harness_version ?? ""}, and this is ${harness.name} ${harness.version ?? ""}`;
-  if (task.steps) return "its task has steps, which cannot be replayed";
-  if (task.simulated_user) return "its task has a user, whose turns cannot be replayed";
+  const not = whyNotReplayed(task);
+  if (not !== null) return `its task ${not}`;
   if (!(task.environment.repeatable ?? !usesNetwork(task.environment))) return "its environment is not repeatable (environment.repeatable)";
   return null;
 }

@@ -6,6 +6,7 @@ import type { Task } from "../../base/schema/task.ts";
 import { nothing } from "../../proxy/control/index.ts";
 import { assertTakesTask } from "../../rollouts/accepted/index.ts";
 import { branchingPolicies } from "../../rollouts/branching/index.ts";
+import { whyNotReplayed } from "../../rollouts/index.ts";
 import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/index.ts";
 import type { Caller } from "../callers/caller.ts";
 import { passReward } from "../figures/index.ts";
@@ -251,10 +252,10 @@ function assertNotTooMany(groups: number, spec: SetSpec): void {
   );
 }
 
-function assertForkable({ task_id, steps, simulated_user }: Task): void {
-  const has = steps ? "steps" : simulated_user ? "a user (simulated_user)" : null;
-  if (has === null) return;
-  const message = `task ${task_id} has ${has}, so its rollouts cannot be forked: give it to a set without branching`;
+function assertForkable(task: Task): void {
+  const not = whyNotReplayed(task);
+  if (not === null) return;
+  const message = `task ${task.task_id} ${not}, so its rollouts cannot be forked: give it to a set without branching`;
   throw new AlidadeError("request_invalid", message, { param: "task" });
 }
 
