@@ -99,11 +99,11 @@ def main():
     asked.add_argument("--samples", type=int, required=True)
     asked.add_argument("--steps", type=int, required=True)
     asked.add_argument("--enough", type=float, required=True, help="ends when the mean reward of two steps in a row is at least this")
-    asked.add_argument("--max-version-lag", type=int, default=0)
-    asked.add_argument("--epochs", type=int, default=3)
-    asked.add_argument("--rate", type=float, default=1e-3)
+    asked.add_argument("--max-version-lag", type=int, required=True)
+    asked.add_argument("--epochs", type=int, required=True)
+    asked.add_argument("--rate", type=float, required=True)
     asked.add_argument("--divergence", type=float, default=0.1, help="what a nat of divergence from the taught model costs")
-    asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--seed", type=int, required=True)
     asked.add_argument("--shuffle-rewards", action="store_true", help="the control: within each group, rewards go to rollouts by lot")
     args = asked.parse_args()
     torch.manual_seed(args.seed)
@@ -144,7 +144,7 @@ def main():
         print(json.dumps(said), flush=True)
         if len(means) > 1 and min(means[-2:]) >= args.enough:
             break
-    save(model, args.policy)    # with the last update, for whoever takes the folder; the engine serves those of the last step
+    save(model, args.policy)    # with the last update, which the engine does not serve any more
 
 
 if __name__ == "__main__":

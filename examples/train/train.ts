@@ -1,7 +1,7 @@
 /**
- * `npm run train`: a policy learns, on this machine. The embedded engine serves a taught model of 176 k parameters. The unmodified
- * Pi runs it, hidden tests give the reward, and PyTorch trains it on the recorded rollouts. The service's gate closes while new
- * weights are loaded. docs/learning.md explains the output.
+ * `npm run train`: trains a policy on this machine. The embedded engine serves a taught model of 176 k parameters. The unmodified
+ * Pi asks it, and hidden tests give the reward. PyTorch trains it on the recorded rollouts. The service's gate is closed while
+ * new weights are loaded. docs/learning.md explains the output.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -28,40 +28,59 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 /** How much of a process's output is kept for its error message. */
 const saidKept = 4_000;
 
+const defaults = {
+  python: "python3",
+  steps: "24",
+  enough: "0.85",
+  samples: "8",
+  seed: "1",
+  rate: "0.001",
+  epochs: "3",
+  "max-version-lag": "0",
+  sandbox: "process",
+  concurrency: String(2 * availableParallelism()),
+  out: "runs",
+};
+
 const usage = `npm run train -- [options]
 
-  --python <path>    a Python 3.9 or newer with PyTorch (python3)
-  --steps <n>        updates at most (24); it ends before, when two steps in a row earn --enough
-  --enough <reward>  mean reward that is enough (0.85)
-  --samples <n>      rollouts of each task a step (8)
-  --seed <n>         of what is sampled (1)
-  --rate <n>         learning rate (0.001)
-  --epochs <n>       passes over each batch (3)
-  --max-version-lag <n>   steps that rollouts may be sampled ahead of their training (0)
+  --python <path>    a Python 3.9 or newer with PyTorch (${defaults.python})
+  --steps <n>        updates at most (${defaults.steps}); it ends before, when two steps in a row earn --enough
+  --enough <reward>  mean reward that is enough (${defaults.enough})
+  --samples <n>      rollouts of each task a step (${defaults.samples})
+  --seed <n>         of what is sampled (${defaults.seed})
+  --rate <n>         learning rate (${defaults.rate})
+  --epochs <n>       passes over each batch (${defaults.epochs})
+  --max-version-lag <n>   steps that rollouts may be sampled ahead of their training (${defaults["max-version-lag"]})
   --shuffle-rewards  the control: within each group, rewards go to rollouts by lot
-  --sandbox <name>   ${backendNames.join(", ")} (default: process)
-  --concurrency <n>  rollouts at once (twice the cores)
-  --out <folder>     where the run is left (runs)`;
+  --sandbox <name>   ${backendNames.join(", ")} (default: ${defaults.sandbox})
+  --concurrency <n>  rollouts at once (twice the cores: ${defaults.concurrency})
+  --out <folder>     where the run is left (${defaults.out})`;
+
+/** The smallest whole number that each flag takes. */
+const wholeNumbers = { steps: 1, samples: 1, seed: 0, epochs: 1, "max-version-lag": 0, concurrency: 1 } as const;
 
 async function train(): Promise<void> {
   const { values: flags } = parseArgs({
     options: {
-      python: { type: "string", default: "python3" },
-      steps: { type: "string", default: "24" },
-      enough: { type: "string", default: "0.85" },
-      samples: { type: "string", default: "8" },
-      seed: { type: "string", default: "1" },
-      rate: { type: "string", default: "0.001" },
-      epochs: { type: "string", default: "3" },
-      "max-version-lag": { type: "string", default: "0" },
+      python: { type: "string", default: defaults.python },
+      steps: { type: "string", default: defaults.steps },
+      enough: { type: "string", default: defaults.enough },
+      samples: { type: "string", default: defaults.samples },
+      seed: { type: "string", default: defaults.seed },
+      rate: { type: "string", default: defaults.rate },
+      epochs: { type: "string", default: defaults.epochs },
+      "max-version-lag": { type: "string", default: defaults["max-version-lag"] },
       "shuffle-rewards": { type: "boolean", default: false },
-      sandbox: { type: "string", default: "process" },
-      concurrency: { type: "string", default: String(2 * availableParallelism()) },
-      out: { type: "string", default: "runs" },
+      sandbox: { type: "string", default: defaults.sandbox },
+      concurrency: { type: "string", default: defaults.concurrency },
+      out: { type: "string", default: defaults.out },
       help: { type: "boolean" },
     },
   });
   if (flags.help) return say(usage);
+  for (const [flag, least] of Object.entries(wholeNumbers)) assertWhole(flag, flags[flag as keyof typeof wholeNumbers], least);
+  for (const flag of ["enough", "rate"] as const) assertNumber(flag, flags[flag]);
   const signal = terminal().stopSignal();
   assertPyTorch(flags.python);
   const place = resolve(flags.out, `train-${newId("run").slice(3, 11)}`);
@@ -72,7 +91,7 @@ async function train(): Promise<void> {
   say(`alidade train: ${tasks.length} tasks × ${flags.samples} rollouts a step with pi; the run is left in ${place}`);
   say("  The policy may say anything: nothing forces it. In process sandboxes that runs as this user; --sandbox docker isolates it.\n");
 
-  await using engine = await startPracticeEngine({ weights: policy, model: "taught", seed: toNumber("seed", flags.seed), signal });
+  await using engine = await startPracticeEngine({ weights: policy, model: "taught", seed: Number(flags.seed), signal });
   await using service = await startService({ place, tasks, engine: engine.url, sandbox: flags.sandbox, concurrency: flags.concurrency });
   const steps: TrainedStep[] = [];
   const asked = {
@@ -109,10 +128,14 @@ function assertPyTorch(python: string): void {
   );
 }
 
-function toNumber(flag: string, text: string): number {
-  const value = Number(text);
-  if (Number.isSafeInteger(value)) return value;
-  throw new AlidadeError("config_invalid", `--${flag} is "${text}": give a whole number`, { param: flag });
+function assertWhole(flag: string, text: string, least: number): void {
+  if (/^\d{1,9}$/.test(text) && Number(text) >= least) return;
+  throw new AlidadeError("config_invalid", `--${flag} is "${text}": give a whole number of at least ${least}`, { param: flag });
+}
+
+function assertNumber(flag: string, text: string): void {
+  if (text.trim() !== "" && Number.isFinite(Number(text)) && Number(text) > 0) return;
+  throw new AlidadeError("config_invalid", `--${flag} is "${text}": give a number above 0`, { param: flag });
 }
 
 type ServiceOptions = { place: string; tasks: string[]; engine: string; sandbox: string; concurrency: string };
@@ -121,7 +144,7 @@ type ServiceOptions = { place: string; tasks: string[]; engine: string; sandbox:
 async function startService({ place, tasks, engine, sandbox, concurrency }: ServiceOptions): Promise<AsyncDisposable & { folder: string }> {
   const config = {
     ...{ engine: { url: engine }, harness: "pi", sandbox, unsafe_host: sandbox === "process", out: place },
-    // A policy that breaks down may talk without end: cut its rollout here, and grade it as it stands.
+    // A policy may break down and talk without end. These budgets end its rollout, which is graded as it is.
     budgets: { max_sampled_tokens: 600, max_turns: 8 },
     tasks: tasks.map((task) => join(here, "tasks", task)),
   };
