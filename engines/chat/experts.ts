@@ -1,12 +1,12 @@
 /**
- * The number of experts of a model, which picks some of them for each token. No server reports it. It is read from the model's
- * folder, if the server names one that is on this machine.
+ * Reads how many experts a model has. Such a model picks some of its experts for each token. No server reports the number, so
+ * it is read from the model's folder, if the server names a folder of this machine.
  */
 import { readFile, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { tryJson } from "../../base/schema/read-json.ts";
 
-/** Bytes. The configurations of the largest models have some 100 kB. */
+/** In bytes. The largest models have configurations of 100 kB. */
 const largestConfig = 4 * 1024 * 1024;
 
 /** `root`: the folder that the server loaded the model from. Returns null if the number is unknown, 0 if there are no experts. */
@@ -14,8 +14,8 @@ export async function expertsOf(root: string | null): Promise<number | null> {
   if (root === null || !isAbsolute(root)) return null;
   try {
     const file = join(root, "config.json");
-    const { size, isFile } = await stat(file).then((found) => ({ size: found.size, isFile: found.isFile() }));
-    if (!isFile || size > largestConfig) return null;
+    const found = await stat(file);
+    if (!found.isFile() || found.size > largestConfig) return null;
     const config = tryJson(await readFile(file, "utf8"));
     return config !== null && typeof config === "object" ? mostExperts(config) : null;
   } catch {

@@ -25,7 +25,7 @@ const asked = [
   { how: "as initials", way: "short" },
   { how: "in title case", way: "title" },
 ] as const;
-/** Shares of the right way and of the three ways after it in the list. */
+/** How often the model chooses the right way, and each of the next three ways in `asked`. */
 const habits = [0.3, 0.5, 0.1, 0.1];
 const answers = ["Done.", "It is done."];
 const conversations = 1_200;

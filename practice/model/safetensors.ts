@@ -1,6 +1,6 @@
 /**
- * The file format of weights: the length of a header, the header in JSON, and the numbers of each tensor, little-endian.
- * Numbers of 16 bits are widened.
+ * Reads safetensors, the file format of weights. A file has the length of its header, the header in JSON, and the numbers of
+ * each tensor, little-endian. Numbers of 16 bits are widened.
  */
 import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";

@@ -111,7 +111,7 @@ function restoreTurns(session: Session, labels: CallLabels, request: NeutralRequ
   return { ...restored, messages };
 }
 
-/** Harnesses sum up what was said without its pictures. By its own word, believed or not: that can only spare a look. */
+/** A summary of the conversation leaves its pictures out. The harness says so itself; a false word only skips one check. */
 function isSumming({ request_class, labels }: CallLabels): boolean {
   return ["compaction", "summary"].includes(labels.read_as ?? request_class);
 }

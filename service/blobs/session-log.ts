@@ -7,12 +7,12 @@ const PackedLog = z.object({ session_log: z.array(LogEntry) });
 const begins = '{"session_log":';
 
 /**
- * Characters of its JSON: the ids of a million tokens. What is longer is an agent's that fills its log. With it the blob could not be
- * written, for all its records are one string, and each fork of its group would read it.
+ * In characters of JSON: room for the ids of a million tokens. An agent may fill its log. A blob is written as one string, and
+ * each fork of the group reads it, so a longer log is left out.
  */
 const longestLog = 64 * 1024 * 1024;
 
-/** Empty where a line is damaged, or the log is too long: no fork goes on from such a log. */
+/** Returns nothing if a line is damaged, or if the log is too long. No fork begins from such a rollout. */
 export function packLog(lines: readonly LogLine[]): { session_log: readonly LogLine[] }[] {
   let length = 0;
   for (const line of lines) {

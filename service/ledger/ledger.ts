@@ -239,7 +239,7 @@ export const elsewhereSeconds = 30;
 /** How often its nodes may die before a rollout is set aside. A node that knows that it crashed says so before (`setAside`). */
 export const mostLost = mostKills;
 
-/** The same bound, with the deaths included that the node does not blame on the rollout (`blameless`). */
+/** How often the nodes of a rollout may die in all. Deaths that are marked `blameless` count here too. */
 export const mostLostInAll = mostLives;
 
 /**

@@ -98,7 +98,7 @@ export function nodesDied(lost: number, earlier: readonly EarlierAttempt[]): Att
   return lost >= mostLost || deaths >= mostLostInAll ? setAside(`its node died while it ran, ${deaths} times`) : null;
 }
 
-/** Returns the attempts with one marked `blameless`; null: it was marked before, or it is no lost attempt of the node. */
+/** Marks one attempt as `blameless`, and returns all attempts. null: it is marked already, or the node did not lose it. */
 export function withBlameless(earlier: readonly EarlierAttempt[], node: string, { attempt }: AttemptName): EarlierAttempt[] | null {
   const at = earlier.findIndex((one) => one.attempt === attempt && one.node === node && one.code === nodeLost && !one.blameless);
   return at === -1 ? null : earlier.map((one, index) => (index === at ? { ...one, blameless: true } : one));

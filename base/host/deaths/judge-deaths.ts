@@ -5,8 +5,8 @@
  *   - by one of several: all of them are suspects, and run one at a time from then on, beside what is no suspect. The next
  *     such death sets the one suspect aside that ran. So a culprit costs two deaths at most, and no other work is lost.
  *
- * A kill from outside says nothing about what ran: a work is set aside only after `mostKills`, too many for chance. A kill does not
- * count if the work got further than ever before, or was waiting for its turn.
+ * A kill from outside may have nothing to do with the work that ran. So a work is set aside only after `mostKills` kills. A kill
+ * does not count if the work got further than ever before, or waited for its turn.
  */
 
 export type Death = {

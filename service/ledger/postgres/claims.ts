@@ -153,8 +153,8 @@ export async function endAside(db: Transaction, rollout: string, why: string): P
 }
 
 /**
- * What the node had goes back into the line, at its old place; what too many nodes died of ends here, after the node's word on the
- * attempts that it lost (`blameless`). The caller has locked the node.
+ * Puts the node's rollouts back into the line, at their old places. Marks the attempts that the node calls `blameless`. Then ends
+ * the rollouts under which too many nodes died. The caller has locked the node.
  */
 async function loseAll(db: Transaction, node: string, blameless: readonly AttemptName[] = []): Promise<number> {
   const held = await db.all("SELECT id FROM rollouts WHERE node = $1 AND state = 'running' ORDER BY place FOR UPDATE", node);

@@ -158,8 +158,8 @@ export function endAside(db: Database, rollout: string, why: string, now: number
 }
 
 /**
- * What the node had goes back into the line, at its old place; what too many nodes died of ends here, after the node's word on the
- * attempts that it lost (`blameless`).
+ * Puts the node's rollouts back into the line, at their old places. Marks the attempts that the node calls `blameless`. Then ends
+ * the rollouts under which too many nodes died.
  */
 export function loseAll(db: Database, node: string, now: number, blameless: readonly AttemptName[] = []): void {
   const held = db.all("SELECT * FROM rollouts WHERE node = ? AND state = 'running' ORDER BY place", node);
