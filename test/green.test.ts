@@ -1,15 +1,27 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { type TestContext, test } from "node:test";
 import { scratchFolder } from "./fakes/machine/scratch-folder.ts";
-import { beginSuites, type FileCounts, filesOf, isInput, noteGreen, type Suite, sayUnchanged, suites, unchangedSuites } from "./green.ts";
+import {
+  beginSuites,
+  type FileResult,
+  filesOf,
+  isInput,
+  noteGreen,
+  type Suite,
+  sayUnchanged,
+  suites,
+  suitesOfFiles,
+  unchangedSuites,
+} from "./green.ts";
 
 const scratch = scratchFolder("green");
 const root = join(import.meta.dirname, "..");
 const suite: Suite = { name: "heavy", tests: ["test/heavy/*.test.ts"], inputs: ["src/**", "test/heavy/**"], needs: [] };
 const [a, b] = ["test/heavy/a.test.ts", "test/heavy/b.test.ts"] as const;
-const passed: FileCounts = { passed: 2, failed: 0, skipped: 0 };
+const passed: FileResult = { passed: 2, failed: 0, skipped: 0, seconds: 60 };
 
 /** A repository with one suite, and a cache of its own. */
 function repository(t: TestContext): { place: string; write: (path: string, text: string) => void; unchanged: () => Promise<string[]> } {
@@ -53,11 +65,11 @@ test("a suite that passed whole is not run again until a file that it depends on
 test("a run that was cut down, failed, left a test out or was edited meanwhile leaves no mark", async (t) => {
   const { place, write, unchanged } = repository(t);
   const begun = beginSuites([a, b], [suite], place);
-  const results: Record<string, FileCounts>[] = [
+  const results: Record<string, FileResult>[] = [
     { [a]: passed },
-    { [a]: passed, [b]: { passed: 1, failed: 1, skipped: 0 } },
-    { [a]: passed, [b]: { passed: 1, failed: 0, skipped: 1 } },
-    { [a]: passed, [b]: { passed: 0, failed: 0, skipped: 0 } },
+    { [a]: passed, [b]: { ...passed, failed: 1 } },
+    { [a]: passed, [b]: { ...passed, skipped: 1 } },
+    { [a]: passed, [b]: { ...passed, passed: 0 } },
   ];
   for (const one of results) noteGreen(new Map(Object.entries(one)), begun, place);
   assert.deepEqual([...beginSuites([a], [suite], place)], []);
@@ -78,6 +90,40 @@ test("a green suite runs when it is asked to run again, when only some of its fi
   assert.deepEqual(await unchangedSuites([a, b], [lost], place), []);
   process.env.ALIDADE_TEST_AGAIN = "1";
   assert.deepEqual(await unchangedSuites([a, b], [suite], place), []);
+});
+
+test("a suite has its mark when the last of its files ends, whatever becomes of the run", async (t) => {
+  const { place, unchanged } = repository(t);
+  const begun = beginSuites([a, b], [suite], place);
+  const results = new Map<string, FileResult>([[a, passed]]);
+  noteGreen(results, begun, place);
+  assert.deepEqual(await unchanged(), []);
+  noteGreen(results.set(b, passed), begun, place);
+  assert.equal((await unchanged()).length, 1);
+  assert.equal(begun.size, 0, "it is hashed once");
+});
+
+test("a slow file of no suite depends on all but documents and other tests, and a quick one is always run", async (t) => {
+  const { place, write } = repository(t);
+  execFileSync("git", ["init", "--quiet"], { cwd: place });
+  write(".gitignore", "cache\n");
+  const files = ["test/slow.test.ts", "test/quick.test.ts"];
+  for (const file of files) write(file, 'need(t, "git")');
+  const known = suitesOfFiles([a, ...files], [suite], place);
+  assert.deepEqual(
+    known.map(({ tests, needs }) => [tests[0], needs]),
+    files.map((file) => [file, ["git"]]),
+  );
+  const unchanged = async (): Promise<string[]> => (await unchangedSuites(files, known, place)).flatMap((one) => one.files);
+  const begun = beginSuites(files, known, place);
+  const results = files.map((file) => [file, { ...passed, seconds: file === files[0] ? 60 : 1 }] as const);
+  noteGreen(new Map(results), begun, place);
+  assert.deepEqual(await unchanged(), ["test/slow.test.ts"]);
+  write("src/x.md", "changed");
+  write(a, "changed");
+  assert.deepEqual(await unchanged(), ["test/slow.test.ts"]);
+  write("other.ts", "changed");
+  assert.deepEqual(await unchanged(), []);
 });
 
 test("each heavy suite has files, and depends on nothing but its inputs", () => {

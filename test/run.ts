@@ -16,7 +16,17 @@ import { run } from "node:test";
 import { inspect } from "node:util";
 import { messageOf } from "../base/errors.ts";
 import { ensureBaseImage } from "../sandboxes/docker/images/made/base-image.ts";
-import { beginSuites, type FileCounts, noteGreen, sayUnchanged, unchangedSuites } from "./green.ts";
+import {
+  type Begun,
+  beginSuites,
+  type FileCounts,
+  type FileResult,
+  noteGreen,
+  sayUnchanged,
+  suites,
+  suitesOfFiles,
+  unchangedSuites,
+} from "./green.ts";
 import { heavyOf, sayHeavy } from "./heavy.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
 import { missing } from "./needs.ts";
@@ -37,7 +47,7 @@ const HEARTBEAT_MS = 30_000;
 /** More than this many files do not fail by chance. */
 const MOST_TRIED_AGAIN = 3;
 
-type Outcome = { counts: FileCounts; failures: Failure[]; skips: Skip[]; results: Map<string, FileCounts> };
+type Outcome = { counts: FileCounts; failures: Failure[]; skips: Skip[]; results: Map<string, FileResult> };
 type Failure = { file: string; title: string; error: unknown };
 type Skip = { file: string; title: string; reason: string };
 
@@ -53,7 +63,9 @@ async function main(filters: string[]): Promise<number> {
     console.error(`No test file's path contains ${filters.map((filter) => `"${filter}"`).join(" or ")}. All of them: ls test/**/*.test.ts`);
     return 1;
   }
-  const unchanged = await unchangedSuites(chosen);
+  // Who names a file wants to see it run.
+  const known = filters.every((filter) => filter.startsWith("!")) ? [...suites, ...suitesOfFiles(chosen)] : suites;
+  const unchanged = await unchangedSuites(chosen, known);
   const passed = passedBefore(chosen);
   const tooHeavy = heavyOf(chosen, filters);
   const notRun = [
@@ -65,12 +77,12 @@ async function main(filters: string[]): Promise<number> {
   const files = chosen.filter((file) => !out.has(file));
   for (const line of notRun) console.log(line);
   if (files.length === 0) return 0;
-  const begun = beginSuites(files);
+  const begun = beginSuites(files, known);
   console.log(`${files.length} test files, ${CONCURRENCY} at a time, Node ${process.versions.node}`);
   await buildBaseImage(files);
   await using vllm = await sharedVllm(files);
   Object.assign(process.env, vllm?.env);
-  const outcome = await runFiles(files, CONCURRENCY);
+  const outcome = await runFiles(files, CONCURRENCY, begun);
   const unsteady = process.env.ALIDADE_TEST_SECOND_TRY === "1" ? await tryAgain(outcome) : [];
   noteGreen(outcome.results, begun);
   notePassed(outcome.results);
@@ -133,10 +145,10 @@ async function tryAgain(outcome: Outcome): Promise<Failure[]> {
   return before.filter(({ file }) => again.results.get(file)?.failed === 0);
 }
 
-async function runFiles(files: string[], concurrency: number): Promise<Outcome> {
+async function runFiles(files: string[], concurrency: number, begun: Begun = new Map()): Promise<Outcome> {
   const failures: Failure[] = [];
   const skips: Skip[] = [];
-  const results = new Map<string, FileCounts>();
+  const results = new Map<string, FileResult>();
   const counts: FileCounts = { passed: 0, failed: 0, skipped: 0 };
   const output = new Map<string, string[]>();
   const running = new Map<string, number>();
@@ -183,9 +195,11 @@ async function runFiles(files: string[], concurrency: number): Promise<Outcome> 
 
   function reportFile(file: string, counted: FileCounts): void {
     const { passed, failed, skipped } = counted;
-    results.set(file, counted);
+    const seconds = clock(file);
+    results.set(file, { ...counted, seconds });
+    noteGreen(results, begun);
     const parts = [`${passed} passed`, failed > 0 ? `${failed} failed` : "", skipped > 0 ? `${skipped} left out` : ""].filter(Boolean);
-    console.log(`${failed > 0 ? "✖" : "✔"} ${file}  ${parts.join(", ")}  ${clock(file).toFixed(1)} s`);
+    console.log(`${failed > 0 ? "✖" : "✔"} ${file}  ${parts.join(", ")}  ${seconds.toFixed(1)} s`);
     if (failed === 0) return;
     for (const failure of failures.filter((one) => one.file === file))
       console.log(`\n  ✖ ${failure.title}\n${indent(describe(failure.error))}\n`);
