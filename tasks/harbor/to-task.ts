@@ -10,6 +10,7 @@ import { readCompose } from "./compose/read-compose.ts";
 import { expandEnv } from "./expand-env.ts";
 import type { FolderOrder } from "./folder-order.ts";
 import { goldOf } from "./gold-of.ts";
+import { putApart } from "./put-apart.ts";
 import { configName, readConfig, textOf, withoutCanary } from "./read-config.ts";
 import { refuseFields } from "./refused-fields.ts";
 import type { TaskConfig } from "./task-config.ts";
@@ -33,10 +34,13 @@ export async function readTask(folder: string, { progress = () => {} }: LoadOpti
 }
 
 export async function toTask({ task_id, folder, file, config }: ReadTask, options: LoadOptions): Promise<Task> {
+  const { progress: say = () => {} } = options;
   await refuseFields(config, folder, file);
   const { environment, agent, metadata } = config;
   // Before the image, which may be pulled.
-  const compose = await readCompose(join(folder, "environment"), options.env ?? {});
+  const read = await readCompose(join(folder, "environment"), options.env ?? {});
+  const tools = toTools(environment, file, read?.services);
+  const compose = read && tools ? { ...read, services: await putApart({ folder, config, compose: read, tools }, say) } : read;
   const source = await imageSource(environment, { folder: await contextOf(folder, file), file, field: "environment" }, options);
   const order: FolderOrder = { folder, file, config, source, host: options.env ?? {}, unstated: unstatedNetwork(options), options };
   const steps = placedSteps(config);
@@ -48,7 +52,7 @@ export async function toTask({ task_id, folder, file, config }: ReadTask, option
     network: agentNetwork(order),
     grading_network: testNetwork(order, steps[0] ?? null, ["environment", environment]),
     compose,
-    tools: toTools(environment, file, compose?.services),
+    tools,
   });
   const task = {
     task_id,

@@ -76,6 +76,88 @@ test("MCP servers of a task become servers of tools: in the service that their a
   );
 });
 
+const shop = `services:
+  main: { depends_on: [shop] }
+  shop:
+    build: ./shop
+    environment: { DB: "redis://db:6379" }
+    healthcheck: { test: curl http://localhost:8000/health }
+  db: { image: redis, networks: { default: { aliases: [store] } } }
+`;
+const shopTools = '[[environment.mcp_servers]]\nname = "shop"\nurl = "http://shop:8000/mcp"\ntransport = "streamable-http"\n';
+const shopFiles = {
+  "task.toml": shopTools,
+  "environment/shop/Dockerfile": "FROM scratch\nEXPOSE 8000\n",
+  "environment/shop/serve.py": "serve(host='shop', port=8000)\n",
+};
+
+async function networksOf(files: Record<string, string>): Promise<{ networks: string[]; lines: string[] }> {
+  const lines: string[] = [];
+  const { services } = await environmentOf(
+    shop,
+    { ...shopFiles, ...files },
+    {
+      progress: (line) => {
+        if (line.includes("mcp_servers")) lines.push(line);
+      },
+    },
+  );
+  return { networks: Object.values(services ?? {}).map(({ network }) => network), lines };
+}
+
+test("services of MCP servers stand apart, and those that they may speak to with them", async () => {
+  assert.deepEqual(await networksOf({}), { networks: ["apart", "apart"], lines: [] });
+});
+
+for (const [title, files] of [
+  ["words that are no host and no port", { "tests/shop.py": "open('/app/shop/file'); 'workshop'; shop_list; 18000; 1.8000; 8000.5\n" }],
+  ["an instruction that tells the address of the tools", { "instruction.md": "Ask the shop at http://shop:8000/mcp for lamps.\n" }],
+  ["a file that is no text", { "tests/data.bin": "\0 shop 8000 \0" }],
+] as const)
+  test(`services of MCP servers stand apart despite ${title}`, async () => {
+    assert.deepEqual((await networksOf(files)).networks, ["apart", "apart"]);
+  });
+
+for (const [place, service, files] of [
+  ["tests/helper.py", "shop", { "tests/helper.py": 'connect(("shop", n))\n' }],
+  ["tests/helper.py", "shop", { "tests/helper.py": "get('http://localhost:8000/')\n" }],
+  ["solution/solve.sh", "db", { "solution/solve.sh": "redis-cli -h STORE get a\n" }],
+  ["environment/Dockerfile", "db", { "environment/Dockerfile": "FROM x\nWORKDIR /app\nUSER root\nENV URL=redis://u@db:6379\n" }],
+  ["environment/app.js", "shop", { "environment/app.js": "fetch('http://shop/')\n" }],
+  ["task.toml", "shop", { "task.toml": `[environment.healthcheck]\ncommand = "curl shop:8000"\n${shopTools}` }],
+  ["task.toml", "db", { "task.toml": `[verifier.env]\nDB_HOST = "db"\n[environment]\n${shopTools}` }],
+  ["instruction.md", "db", { "instruction.md": "The shop at http://shop:8000/mcp keeps its orders in the redis at db.\n\nUse `db` too." }],
+  ["instruction.md", "shop", { "instruction.md": "See http://shop:9000/.\n" }],
+  [
+    "steps/one/tests/test.sh",
+    "shop",
+    {
+      "task.toml": `${shopTools}[[steps]]\nname = "one"\n`,
+      "steps/one/instruction.md": "Go.",
+      "steps/one/tests/test.sh": "curl shop:8000\n",
+    },
+  ],
+] as const)
+  test(`services of MCP servers stay in the agent's network where ${place} speaks to ${service}: ${JSON.stringify(files).slice(0, 70)}`, async () => {
+    const { networks, lines } = await networksOf(files);
+    assert.deepEqual(networks, ["agent", "agent"]);
+    assert.match(
+      lines.join(),
+      new RegExp(`task\\.toml: environment\\.mcp_servers: ${place} speaks to the service ${service}, so all services stay`),
+    );
+  });
+
+test("services of MCP servers stay where main's own healthcheck asks one", async () => {
+  const compose = shop.replace("depends_on: [shop]", 'healthcheck: { test: "curl shop:8000" }');
+  const { services } = await environmentOf(compose, shopFiles);
+  assert.deepEqual([services?.shop?.network, services?.db?.network], ["agent", "agent"]);
+});
+
+test("services stay in the agent's network where no MCP server is in one", async () => {
+  const own = '[[environment.mcp_servers]]\nname = "own"\nurl = "http://127.0.0.1:9000/mcp"\ntransport = "streamable-http"\n';
+  assert.deepEqual((await networksOf({ "task.toml": own })).networks, ["agent", "agent"]);
+});
+
 test("services of a compose file become the task's own, and main's words its sandbox's", async () => {
   const { services, env, healthcheck } = await environmentOf(
     whole,
