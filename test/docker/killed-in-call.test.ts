@@ -9,22 +9,22 @@ import { DiskStore } from "../../proxy/store/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { ScriptedEngine } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
-import { cliProcess, jsonOf, startCli } from "../fakes/processes/cli.ts";
+import { jsonOf, startCli } from "../fakes/processes/cli.ts";
 import { chatHarness } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("killed-in-call");
 
-/** Its one tool writes a line to its state, and does not answer where the call says so. */
+/** Its one tool writes a line to its state, and answers when a file `go` lies beside it. */
 const server = `
-import json, sys, time
+import json, os, sys, time
 for line in sys.stdin:
     m = json.loads(line)
     if "id" not in m: continue
     args = (m.get("params") or {}).get("arguments") or {}
     if m["method"] == "tools/call":
         with open("/srv/data/calls", "a") as calls: calls.write(args["word"] + "\\n")
-        while args["hold"]: time.sleep(1)
+        while not os.path.exists("/srv/data/go"): time.sleep(0.2)
     r = {"initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}},
          "tools/list": {"tools": [{"name": "write"}]}, "tools/call": {"content": []}}.get(m["method"], {})
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": r}), flush=True)`;
@@ -65,11 +65,10 @@ test("a run that was killed in a call of a tool leaves nothing, makes no call tw
   await mkdir(join(place, "files"), { recursive: true });
   await cp(chatHarness, join(place, "files", "chat-harness.ts"));
   await writeFile(join(place, "task.yaml"), JSON.stringify(task));
-  let hold = true;
   await using engine = await ScriptedEngine.start(({ messages }) => {
     if (!JSON.stringify(messages).includes("Write once")) return { text: "yes" };
     if (messages.some(({ role }) => role === "assistant")) return { text: "done" };
-    return { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command: call({ word: hold ? "held" : "now", hold }) }) }] };
+    return { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command: call({ word: "now" }) }) }] };
   });
   const harness = { command: ["/opt/alidade/node/bin/node", "/work/chat-harness.ts", "{instruction}"] };
   const file = join(scratch, "run.yaml");
@@ -79,38 +78,41 @@ test("a run that was killed in a call of a tool leaves nothing, makes no call tw
   const containers = async () => idsOf(await run());
 
   await using running = startCli(["run", "-c", file, "-n", "1", "-o", runs]);
-  const isHeld = async () => {
-    for (const id of await containers()) if (callsIn(id) === "held\n") return true;
-    return false;
-  };
-  await running.until(isHeld);
+  const left = new Set<string>();
+  const findHolding = async () => (await containers()).find((id) => !left.has(id) && callsIn(id) === "now\n");
+  await running.until(async () => (await findHolding()) !== undefined);
   const doors = await childrenOf(running.child.pid ?? 0);
   assert.notEqual(doors.length, 0);
   await running.kill("SIGKILL");
   const path = join(runs, await run());
   const [killed] = await sessionsOf(path);
   assert.ok(killed);
-  const before = (await containers()).length;
-  assert.equal(before, 3, "the sandbox, the namespace of its services, and the service");
+  for (const id of await containers()) left.add(id);
+  assert.equal(left.size, 3, "the sandbox, the namespace of its services, and the service");
 
-  hold = false;
-  const resumed = await cliProcess(["run", "--resume", path, "--json"]);
+  // The new attempt is given the answer that the killed one had: it makes the same call, in services of its own.
+  await using resuming = startCli(["run", "--resume", path, "--json"]);
+  let held: string | undefined;
+  await resuming.until(async () => {
+    held = await findHolding();
+    return held !== undefined;
+  });
+  execFileSync("docker", ["exec", held ?? assert.fail(), "touch", "/srv/data/go"]);
+  const resumed = await resuming.ended;
   const [record] = jsonOf<{ rollouts: RolloutRecord[] }>(resumed).rollouts;
   assert.equal(record?.verdict?.reward, 1, `the new services have the new attempt's one call alone: ${resumed.stderr}`);
   assert.deepEqual(await containers(), []);
   const alive = await Promise.all(doors.map(isAlive));
   assert.ok(!alive.includes(true), "no process holds a door any more");
 
-  const runsOf = async (session: string) => reconstruct(await new DiskStore(join(path, "sessions")).read(session)).tool_runs;
+  assert.deepEqual(await sessionsOf(path), [killed], "the new attempt goes on in the session");
+  const { tool_runs: made } = reconstruct(await new DiskStore(join(path, "sessions")).read(killed));
   assert.deepEqual(
-    (await runsOf(killed))?.map(({ outcome, arguments: args }) => [outcome, JSON.parse(args)]),
-    [["unknown", { word: "held", hold: true }]],
-  );
-  const others = (await sessionsOf(path)).filter((session) => session !== killed);
-  assert.equal(others.length, 1);
-  assert.deepEqual(
-    (await runsOf(others[0] ?? ""))?.map(({ outcome }) => outcome),
-    ["ok"],
+    made?.map(({ outcome, arguments: args }) => [outcome, JSON.parse(args)]),
+    [
+      ["unknown", { word: "now" }],
+      ["ok", { word: "now" }],
+    ],
   );
 });
 

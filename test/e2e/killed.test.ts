@@ -37,7 +37,7 @@ async function serving(t: TestContext, engine: ScriptedEngine) {
       fetch(`${served.url}/v1/chat/completions`, {
         method: "POST",
         headers: { authorization: `Bearer ${served.key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "m", temperature: 1, messages }),
+        body: JSON.stringify({ model: "scripted", temperature: 1, messages }),
       }).then(
         async (response) =>
           ((await response.json()) as { choices: { message: { content: string } }[] }).choices[0]?.message.content ?? null,
