@@ -29,7 +29,7 @@ import { playSession, reply, type Sent } from "./hostile-requests/play-session.t
 import { type Speaker, speakers } from "./hostile-requests/speakers.ts";
 
 const scratch = scratchFolder("hostile-requests");
-/** For each dialect: 5 × 12 × 12 requests take ten seconds. `.ci/run` draws 40. */
+/** For each dialect: 5 × 12 × 12 requests take ten seconds. `.ci/run` draws 20. */
 const sessions = Number(process.env.ALIDADE_TEST_FUZZ_SESSIONS ?? 12);
 const seed = Number(process.env.ALIDADE_TEST_FUZZ_SEED ?? 1);
 const requestsEach = 12;

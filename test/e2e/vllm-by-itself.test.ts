@@ -15,8 +15,8 @@ import { playByItself } from "./play-by-itself.ts";
 import { proveLogprobs } from "./prove-logprobs.ts";
 import { counted, ofTheHarness, proveContinuity, proveTokens, toleranceOverTurns } from "./prove-self-played.ts";
 
-/** Turns with tools in a session that goes to its end; one with the last word follows. */
-const turns = 20;
+/** Turns with tools in a session that goes to its end; one with the last word follows. Twenty cost four minutes more, and show no more. */
+const turns = Number(process.env.ALIDADE_TEST_TURNS ?? 10);
 /** Behind Codex's prompt, longer than any that it was taught with, the model ends every seventh turn too early. */
 const goOn = { calls: turns, most: 12 };
 /**

@@ -23,12 +23,15 @@ const Judgement = z.strictObject({ why: z.string(), met: z.enum(["yes", "no", "c
 /** Each statement once, and nothing else. */
 const Answer = z.strictObject({ S1: Judgement, S2: Judgement, S3: Judgement });
 
-test("fifty works that speak to their judge change nothing that a real vLLM reads outside of their fence, and earn nothing by it", {
+/** Each speech once, each way of carrying it twice: scripted judges hear all fifty, and a work costs this server five seconds. */
+const works = injections.filter((_, nth) => nth % 5 === Math.floor(nth / 5) % 5);
+
+test("works that speak to their judge change nothing that a real vLLM reads outside of their fence, and earn nothing by it", {
   timeout: 600_000,
 }, async (t) => {
   if (!(await need(t, "vllm"))) return;
   await using vllm = await startVllm(t.signal);
-  const [swayed, usual] = [await judged(t, vllm, injections), await judged(t, vllm, Array(3).fill(plainWorks).flat())];
+  const [swayed, usual] = [await judged(t, vllm, works), await judged(t, vllm, Array(2).fill(plainWorks).flat())];
   const calls = [...swayed.calls, ...usual.calls];
   const asked = new Set<string>();
   for (const call of calls) asked.add(await outsideOf(call, (text) => idsOf(vllm, text)));
