@@ -8,6 +8,7 @@ import type { SampledToken } from "../base/schema/sampled-token.ts";
 import type { LogprobSemantics, WeightSpan } from "../base/schema/session-log.ts";
 import type { IdText } from "../base/tokens/id-text.ts";
 import type { ImageSpan, PictureTokens } from "../base/tokens/image-spans.ts";
+import type { SpelledToken } from "./chat/spelled-pieces.ts";
 
 /** A request to an engine. It holds the effective sampling: forcing and policy are decided before. */
 export type SampleRequest = {
@@ -167,6 +168,11 @@ export interface Engine {
    * null for the first. For audits.
    */
   score?(model: string, tokenIds: number[], signal: AbortSignal, images?: ScoredImages): Promise<(number | null)[]>;
+  /**
+   * Each token of a text and its own bytes, by the server's tokenizer. Empty where its pieces do not spell the text. Absent: the
+   * server tells no pieces.
+   */
+  spell?(model: string, text: string, signal: AbortSignal): Promise<SpelledToken[]>;
   /** Text of token ids, special tokens shown. */
   detokenize?(model: string, tokenIds: number[], signal: AbortSignal): Promise<string>;
   close(): Promise<void>;

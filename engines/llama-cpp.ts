@@ -18,6 +18,7 @@ import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWo
 import { messageEvents, ReplyMessage } from "./chat/reply.ts";
 import { fromChatEntry, withOwnBytes } from "./chat/sampled-tokens.ts";
 import { servedModels } from "./chat/served-models.ts";
+import type { SpelledToken } from "./chat/spelled-pieces.ts";
 import type { Engine, EngineFacts, EngineKind, SampleEvent, SampleRequest, ServedModels, TokenizeSource } from "./engine.ts";
 import { EngineClient } from "./http/engine-client.ts";
 
@@ -86,6 +87,12 @@ class LlamaCppEngine implements Engine {
   async tokenize(model: string, source: TokenizeSource, signal: AbortSignal): Promise<number[]> {
     if ("text" in source) return this.#encode(source.text, false, signal);
     return this.#encode(await this.#render(model, source, signal), true, signal);
+  }
+
+  async spell(_model: string, text: string, signal: AbortSignal): Promise<SpelledToken[]> {
+    const body = { content: text, add_special: false, parse_special: true, with_pieces: true };
+    const { tokens } = Spelled.parse(await this.#client.json("POST", "/tokenize", body, signal));
+    return tokens.map(({ id, piece }) => ({ id, bytes: Buffer.from(piece) }));
   }
 
   async detokenize(_model: string, tokenIds: number[], signal: AbortSignal): Promise<string> {
@@ -300,6 +307,10 @@ const Props = z.looseObject({
   default_generation_settings: z.looseObject({ n_ctx: z.number().int().nullish() }).nullish(),
 });
 const Tokenized = z.looseObject({ tokens: z.array(Id) });
+/** The bytes in the place of a text are a part of a character. */
+const Spelled = z.looseObject({
+  tokens: z.array(z.looseObject({ id: Id, piece: z.union([z.string(), z.array(z.number().int().min(0).max(255))]) })),
+});
 const Detokenized = z.looseObject({ content: z.string() });
 const Rendered = z.looseObject({ prompt: z.string() });
 const Slots = z.array(z.looseObject({ is_processing: z.boolean() }));

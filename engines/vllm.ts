@@ -18,6 +18,7 @@ import { logprobKind } from "./chat/logprob-kind.ts";
 import { chatRequestJson, plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
 import { promptComplaint } from "./chat/prompt-echo.ts";
 import { servedModels } from "./chat/served-models.ts";
+import { type SpelledToken, spelledPieces } from "./chat/spelled-pieces.ts";
 import type {
   Engine,
   EngineFacts,
@@ -207,6 +208,12 @@ class VllmEngine implements Engine {
     return Tokenized.parse(await this.#client.json("POST", "/tokenize", this.#toTokenize(model, source), signal)).tokens;
   }
 
+  async spell(model: string, text: string, signal: AbortSignal): Promise<SpelledToken[]> {
+    const body = { ...this.#toTokenize(model, { text }), return_token_strs: true };
+    const { tokens, token_strs } = Spelled.parse(await this.#client.json("POST", "/tokenize", body, signal));
+    return spelledPieces(text, tokens, token_strs ?? []);
+  }
+
   async render(model: string, source: RenderSource, signal: AbortSignal): Promise<Rendered> {
     const body = { ...this.#toTokenize(model, source), ...templateSettings(source.sampling), add_generation_prompt: source.generation };
     if (imagesIn(source.messages).length > 0) {
@@ -385,6 +392,17 @@ function pace({ live }: SampleRequest): Record<string, unknown> {
 const Version = z.looseObject({ version: z.string().nullish() });
 const TokenCount = z.looseObject({ count: z.number().int() });
 const Tokenized = z.looseObject({ tokens: z.array(z.number().int().nonnegative()) });
+/** A special token that the tokenizer has no piece of is null. */
+const Spelled = Tokenized.extend({
+  token_strs: z
+    .array(
+      z
+        .string()
+        .nullable()
+        .transform((piece) => piece ?? ""),
+    )
+    .nullish(),
+});
 const Detokenized = z.looseObject({ prompt: z.string() });
 const Scored = z.looseObject({
   choices: z.array(z.looseObject({ prompt_logprobs: z.array(z.record(z.string(), Logprob).nullable()).nullish() })),

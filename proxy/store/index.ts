@@ -5,5 +5,5 @@ export { MemoryStore } from "./memory.ts";
 export { makePrivateFolder, privateFileMode, replacePrivateFile } from "./private.ts";
 export type { SessionLog, Store } from "./store.ts";
 export { isFull, toStoreError } from "./store-error.ts";
-export { TokenLine, vocabularyFolder } from "./token-line.ts";
+export { TokenLine, tokenLineOf, vocabularyFolder } from "./token-line.ts";
 export { VocabularyStore } from "./vocabulary-store.ts";

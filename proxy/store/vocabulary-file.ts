@@ -1,13 +1,10 @@
 /** The texts of one tokenizer's tokens, in a file that grows by a line an id. */
-import { isUtf8 } from "node:buffer";
 import { Appender } from "./appender.ts";
 import { readJsonLines } from "./json-lines.ts";
-import { TokenLine } from "./token-line.ts";
+import { TokenLine, tokenLineOf } from "./token-line.ts";
 
 /** The largest vocabularies have 262 144 ids. A bit for each of these takes 128 KiB. */
 const maxIds = 2 ** 20;
-/** The longest tokens are runs of some hundred spaces. A longer text is none of a token, and is left out. */
-const maxTextBytes = 1_024;
 /** A whole vocabulary of 262 144 ids takes some 10 MB. A viewer holds all of it, so a strange engine cannot write more than this. */
 const maxFileBytes = 64 * 2 ** 20;
 
@@ -63,10 +60,8 @@ export class VocabularyFile implements AsyncDisposable {
   #lineOf({ id, text, bytes }: ToldToken): string {
     if (id === null || !this.lacks(id) || text === "" || text === placeholder(id)) return "";
     this.#see(id);
-    if (bytes === null || bytes.length > maxTextBytes) return "";
-    const own = Buffer.from(bytes);
-    const line: TokenLine = isUtf8(own) ? { id, text: own.toString("utf8") } : { id, bytes };
-    return `${JSON.stringify(line)}\n`;
+    const line = bytes === null ? null : tokenLineOf(id, Buffer.from(bytes));
+    return line === null ? "" : `${JSON.stringify(line)}\n`;
   }
 
   #see(id: number): void {

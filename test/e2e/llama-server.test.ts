@@ -13,7 +13,7 @@ import { llamaCppPlace } from "../interop/llama-cpp/place.ts";
 import { type LlamaServer, startLlamaServer } from "../interop/llama-server/start.ts";
 import { need } from "../needs.ts";
 import { playUntil } from "./play-by-itself.ts";
-import { bashTool, neutral, type ReadTurn, read, request } from "./vllm-samples.ts";
+import { assertSpells, bashTool, neutral, type ReadTurn, read, request } from "./vllm-samples.ts";
 
 /** f32 on both sides; what is left is the order of sums, and it grows with the context. */
 const tolerance = 3e-4;
@@ -43,6 +43,12 @@ test("the probe finds at llama-server what training needs, and that it takes no 
       [true, true, "raw", "unmasked", false, null],
     );
     assert.ok((facts.max_model_len ?? 0) > 0 && facts.fingerprints?.template && facts.fingerprints.tokenizer);
+  });
+});
+
+test("llama-server spells a prompt in its own tokens, a character of several bytes too", async (t) => {
+  await withServer(t, async (engine, model) => {
+    await assertSpells(engine, model, t.signal);
   });
 });
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../base/errors.ts";
 import type { SampleRequest } from "../../engines/engine.ts";
 import { need } from "../needs.ts";
-import { neutral, read, request, said, score, tolerance, bashTool as tool, withVllm } from "./vllm-samples.ts";
+import { assertSpells, neutral, read, request, said, score, tolerance, bashTool as tool, withVllm } from "./vllm-samples.ts";
 
 test("what was recorded of free samples is what vLLM scores for the same ids", async (t) => {
   if (!(await need(t, "vllm"))) return;
@@ -137,4 +137,9 @@ test("many tokens a chunk say what one a chunk says: text, calls, ids and logpro
       assert.ok(one.ids.length > 20);
     }
   });
+});
+
+test("vLLM spells a prompt in its own tokens, a character of several bytes too", async (t) => {
+  if (!(await need(t, "vllm"))) return;
+  await withVllm(t.signal, (engine, vllm) => assertSpells(engine, vllm.model, t.signal));
 });

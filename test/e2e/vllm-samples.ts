@@ -113,3 +113,14 @@ export async function score(vllm: Vllm, ids: number[], signal: AbortSignal): Pro
   const answer = (await body.json()) as { choices?: { prompt_logprobs?: Scored[] }[] };
   return answer.choices?.[0]?.prompt_logprobs ?? assert.fail(JSON.stringify(answer).slice(0, 500));
 }
+
+/** The tokens of a text are those that `tokenize` gives, and their bytes together are the text. */
+export async function assertSpells(engine: Engine, model: string, signal: AbortSignal): Promise<void> {
+  const text = "<|im_start|>user\nMend the café: 日本 🦀.\n\n  return x<|im_end|>\n";
+  const spelled = (await engine.spell?.(model, text, signal)) ?? assert.fail("it tells no pieces");
+  assert.deepEqual(
+    spelled.map(({ id }) => id),
+    await engine.tokenize?.(model, { text }, signal),
+  );
+  assert.equal(Buffer.concat(spelled.map(({ bytes }) => bytes)).toString("utf8"), text);
+}

@@ -15,6 +15,8 @@ export type TokensPage = {
   trajectory: Trajectory;
   /** null: no token ids are recorded. */
   window: TokenWindow | null;
+  /** Why an engine that was asked gave some tokens no text; null: there are none, or none was asked. */
+  whyUnknown: string | null;
   colour: Colour;
   links: PageLinks;
 };
@@ -34,10 +36,17 @@ export function tokensPage(page: TokensPage): Markup {
   );
   return markup`${head}
 <p class="colours">colour: ${choice} <span class="legend-tokens">${legend(trajectory)}</span></p>
+${unknownTexts(page, window)}
 ${window.from > 0 ? link(links.tokens(session_id, { trace: window.trace_id, from: Math.max(0, window.from - windowTokens), colour }), `${number(window.from)} tokens before`, "before") : nothing}
 <div id="tokens" data-colour="${colour}">${tokenRuns(page, window)}</div>
 ${moreLink(page, window)}
 <p id="token" role="status" class="quiet">Point at a token, or click it, to read what is on record of it.</p>`;
+}
+
+function unknownTexts({ whyUnknown }: TokensPage, { runs }: TokenWindow): Markup {
+  if (whyUnknown === null) return nothing;
+  const lacking = runs.reduce((sum, { tokens }) => sum + tokens.filter(({ text }) => text === null).length, 0);
+  return markup`<p class="quiet">${number(lacking)} tokens are shown as ids: ${whyUnknown}.</p>`;
 }
 
 function moreLink({ trajectory, colour, links }: TokensPage, { to, length, trace_id }: TokenWindow): Markup {

@@ -19,6 +19,8 @@ import type { RunFidelity, ViewedRollout, ViewedRun } from "../run/viewed-run.ts
 import { type TokenWindow, tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
+type PageTexts = Pick<Vocabulary, "read" | "textOf" | "learn" | "whyUnknown">;
+
 /** How many samples of a group are compared. Each comparison reads a trajectory. */
 const mostCompared = 16;
 
@@ -31,10 +33,10 @@ export class PageMaker {
   readonly #policy: string | undefined;
   /** The last one: pages of a list, and a look back at it, ask for it again. */
   #summed: { key: string; summary: RunFidelity } | null = null;
-  readonly #vocabulary: Pick<Vocabulary, "read" | "textOf">;
+  readonly #vocabulary: PageTexts;
 
   /** `policy`: content security policy of static pages, which have no headers. */
-  constructor(reader: ViewedRun, links: PageLinks, vocabulary: Pick<Vocabulary, "read" | "textOf">, policy?: string) {
+  constructor(reader: ViewedRun, links: PageLinks, vocabulary: PageTexts, policy?: string) {
     this.reader = reader;
     this.links = links;
     this.#vocabulary = vocabulary;
@@ -90,14 +92,19 @@ export class PageMaker {
   /** null: no token ids are on record. */
   async window(sessionId: string, place: WindowPlace): Promise<TokenWindow | null> {
     await this.#vocabulary.read();
-    return tokenWindow(await this.reader.trajectory(sessionId), place, this.#vocabulary.textOf);
+    const trajectory = await this.reader.trajectory(sessionId);
+    const window = tokenWindow(trajectory, place, this.#vocabulary.textOf);
+    if (window === null || !(await this.#vocabulary.learn(window))) return window;
+    return tokenWindow(trajectory, place, this.#vocabulary.textOf);
   }
 
   async tokens(sessionId: string, place: WindowPlace, colour: string | null): Promise<string> {
     const trajectory = await this.reader.trajectory(sessionId);
     const window = await this.window(sessionId, place);
     const chosen: Colour = colours.find((name) => name === colour) ?? "logprob";
-    return this.page(`tokens of ${trajectory.task.id ?? sessionId}`, tokensPage({ trajectory, window, colour: chosen, links: this.links }));
+    const whyUnknown = window && this.#vocabulary.whyUnknown(window);
+    const body = tokensPage({ trajectory, window, whyUnknown, colour: chosen, links: this.links });
+    return this.page(`tokens of ${trajectory.task.id ?? sessionId}`, body);
   }
 
   /** `reference`: the sample with which the others are compared. Default: a sample with the highest reward. */

@@ -4,7 +4,7 @@ import type { ControlEnv } from "../../proxy/control/index.ts";
 import { comparedLinks, otherLinks, type PageLinks, servedLinks } from "../page/links.ts";
 import type { ShownWork } from "../render-html.ts";
 import { RunReader } from "../run/run-reader.ts";
-import { Vocabulary } from "../tokens/vocabulary.ts";
+import { type TextSources, Vocabulary } from "../tokens/vocabulary.ts";
 import { PageMaker } from "./make-pages.ts";
 import { RunEvents } from "./run-events.ts";
 import { answerBelow, viewApp } from "./view-app.ts";
@@ -15,8 +15,7 @@ export type ViewOrder = {
   /** 0: any free port. */
   port: number;
   key: string;
-  /** Path to a `tokenizer.json`. */
-  tokenizer?: string | undefined;
+  texts?: TextSources | undefined;
   /** Folder of a run to compare with. */
   other?: string | undefined;
   workOf: (reader: RunReader, id: string, signal: AbortSignal) => Promise<ShownWork>;
@@ -55,11 +54,11 @@ const otherPath = "other";
 async function appOf(
   reader: RunReader,
   links: PageLinks,
-  { tokenizer, workOf }: ViewOrder,
+  { texts, workOf }: ViewOrder,
   stopped: AbortSignal,
   other: RunReader | null,
 ): Promise<Hono<ControlEnv>> {
-  const pages = new PageMaker(reader, links, await Vocabulary.of(reader.folder, tokenizer));
+  const pages = new PageMaker(reader, links, await Vocabulary.of(reader.folder, texts));
   const events = new RunEvents(reader, links, stopped);
   const shown = (id: string, signal: AbortSignal) => workOf(reader, id, AbortSignal.any([signal, stopped]));
   const otherRun = other && (async () => ({ run: other, below: `${otherPath}/`, set: null }));

@@ -1,8 +1,11 @@
 /** Reads the texts of all tokens from a `tokenizer.json` in Hugging Face's form. Its vocabulary is byte-level BPE or SentencePiece. */
+import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { readJson } from "../../base/schema/read-json.ts";
+import { bytesOfPiece } from "../../base/tokens/byte-level.ts";
+import { hexOf } from "./hex-of.ts";
 
 const TokenizerFile = z.looseObject({
   model: z.looseObject({ vocab: z.union([z.record(z.string(), z.number().int()), z.array(z.tuple([z.string(), z.number()]))]) }),
@@ -26,18 +29,7 @@ export async function readTokenizer(path: string): Promise<Map<number, string>> 
   return texts;
 }
 
-/** GPT-2's alphabet: maps each byte to one printable character, and printable bytes to themselves. */
-const byteOf = new Map<string, number>();
-for (let byte = 0, next = 256; byte < 256; byte++) {
-  const isPrintable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-  byteOf.set(String.fromCodePoint(isPrintable ? byte : next++), byte);
-}
-
 function fromByteLevel(piece: string): string {
-  const bytes = [...piece].map((character) => byteOf.get(character));
-  if (bytes.includes(undefined)) return piece;
-  const buffer = Buffer.from(bytes as number[]);
-  const text = buffer.toString("utf8");
-  if (Buffer.from(text).equals(buffer)) return text;
-  return [...buffer].map((byte) => `<${byte.toString(16).padStart(2, "0")}>`).join("");
+  const bytes = bytesOfPiece(piece);
+  return isUtf8(bytes) ? bytes.toString("utf8") : hexOf(bytes);
 }

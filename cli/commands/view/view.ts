@@ -1,15 +1,17 @@
 /** `alidade view`: a run in the browser. */
 import { join } from "node:path";
 import type { Command } from "commander";
-import { messageOf } from "../../../base/errors.ts";
+import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { newKey } from "../../../base/schema/ids.ts";
 import type { RunReader, ShownWork } from "../../../view/index.ts";
-import { openView, writeStatic } from "../../../view/server/index.ts";
+import { openView, type TextSources, writeStatic } from "../../../view/server/index.ts";
 import { print, say, toNumber } from "../command-line.ts";
 import { runFolderOf } from "../records/run-folder-of.ts";
 import { terminal } from "../terminal.ts";
+import type { OpenTextEngine } from "./open-text-engine.ts";
 
-type ViewFlags = { port: number; with?: string; tokenizer?: string; static?: string; only: string[]; json?: boolean };
+type ViewFlags = TextFlags & { port: number; with?: string; static?: string; only: string[]; json?: boolean };
+type TextFlags = { tokenizer?: string; engine?: string; kind?: string; apiKeyEnv?: string };
 
 export function view(program: Command): void {
   program
@@ -19,21 +21,26 @@ export function view(program: Command): void {
     .option("--port <number>", "port on loopback (default: a free one)", toNumber, 0)
     .option("--with <run>", "folder of another run, to be held against this one by task")
     .option("--tokenizer <file>", "tokenizer.json of the model, for tokens whose text is not on record: those of prompts")
+    .option("-e, --engine <url>", "server with the run's tokenizer, to be asked for such texts: vLLM, llama.cpp or `practice`")
+    .option("-k, --kind <name>", "what server that is: see engine.kind in `alidade config --schema`")
+    .option("--api-key-env <name>", "variable that holds that server's key")
     .option("--static <folder>", "write the pages as files instead, which need no server: the run, its groups, and the rollouts of --only")
     .option("--only <filter>", "with --static: NAME=VALUE of the page's filters, such as reward=0; several times for several", collect, [])
     .option("--json", "print the link as one JSON object")
     .addHelpText(
       "after",
-      "\nExamples:\n  alidade view\n  alidade view runs/run1abc --port 4040\n  alidade view runs/run1abc --static shared --only reward=0 --only 'task=slug*'",
+      "\nExamples:\n  alidade view\n  alidade view runs/run1abc --port 4040\n  alidade view --engine http://127.0.0.1:8000\n  alidade view runs/run1abc --static shared --only reward=0 --only 'task=slug*'",
     )
     .action(async (run: string | undefined, flags: ViewFlags) => {
       const signal = terminal().stopSignal();
       const folder = await runFolderOf(run);
-      if (flags.static !== undefined) return await toFiles(folder, flags.static, flags);
+      await using engine = await textEngine(flags, signal);
+      const texts = { tokenizer: flags.tokenizer, engine: engine?.source };
+      if (flags.static !== undefined) return await toFiles(folder, flags.static, texts, flags);
       const key = newKey();
-      const { port, tokenizer } = flags;
+      const { port } = flags;
       const other = flags.with === undefined ? undefined : await runFolderOf(flags.with);
-      await using opened = await openView({ folder, port, key, tokenizer, other, workOf });
+      await using opened = await openView({ folder, port, key, texts, other, workOf });
       const url = `${opened.url}/?key=${key}`;
       print(flags.json ? JSON.stringify({ run: folder, url }) : url);
       say(`alidade: ${folder}, ${opened.reader.rollouts.length} rollouts; the link works on this machine until Ctrl-C`);
@@ -45,13 +52,23 @@ function collect(text: string, all: string[]): string[] {
   return [...all, text];
 }
 
-async function toFiles(folder: string, into: string, { only, tokenizer, json }: ViewFlags): Promise<void> {
+/** What opens engines is loaded when one is asked. */
+async function textEngine({ engine: url, kind, apiKeyEnv }: TextFlags, signal: AbortSignal): Promise<OpenTextEngine | null> {
+  const lone = Object.entries({ kind, "api-key-env": apiKeyEnv }).find(([, value]) => value !== undefined)?.[0];
+  if (lone !== undefined && url === undefined)
+    throw new AlidadeError("config_invalid", `--${lone} is of the server that --engine names: give --engine URL`, { param: lone });
+  if (url === undefined) return null;
+  const { openTextEngine } = await import("./open-text-engine.ts");
+  return openTextEngine({ engine: [url], ...(kind !== undefined && { kind }), ...(apiKeyEnv !== undefined && { apiKeyEnv }) }, signal);
+}
+
+async function toFiles(folder: string, into: string, texts: TextSources, { only, json }: ViewFlags): Promise<void> {
   const filters = new URLSearchParams(
     only.map((text): [string, string] => [text.split("=", 1)[0] ?? "", text.slice(text.indexOf("=") + 1)]),
   );
   const announce = (rollouts: number, pages: number) =>
     say(`alidade: writes ${rollouts} rollouts of ${folder} to ${into}: about ${pages} pages`);
-  const written = await writeStatic({ folder, into, only: filters.toString(), tokenizer, announce });
+  const written = await writeStatic({ folder, into, only: filters.toString(), texts, announce });
   const page = join(into, "index.html");
   print(
     json ? JSON.stringify({ run: folder, page, ...written }) : `${page}: ${written.pages} pages, ${(written.bytes / 1e6).toFixed(1)} MB`,
