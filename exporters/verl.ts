@@ -5,7 +5,7 @@
 
 import { z } from "zod";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import { responseOnly } from "../reconstruct/index.ts";
+import { type FlatRow, responseOnly, teacherLogprobs } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
 import { aggregation } from "./rows/aggregation.ts";
 import { mediaOf } from "./rows/media.ts";
@@ -24,7 +24,7 @@ export const verl = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "A",
-    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0. The loader turns pictures (`media`, counted from the first token of `prompts`) into `multi_modal_inputs` and positions. It needs verl's own processor for this.",
+    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0. The loader turns pictures (`media`, counted from the first token of `prompts`) into `multi_modal_inputs` and positions. It needs verl's own processor for this. A rollout that a teacher scored has `teacher_ids` and `teacher_logprobs` as verl's teacher gives them: over prompt and response, one entry a token, moved by one (entry `i` is about token `i + 1`), 0.0 where the mask is 0. A trained token that was not scored is null there, and the loader refuses its row.",
     loader: "alidade.loaders.verl",
     proof: { how: "trainer", by: "verl 0.9.1" },
   },
@@ -54,6 +54,7 @@ function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Tra
     responses: response_ids,
     response_mask: mask,
     rollout_log_probs: logprobs,
+    ...teacherOf(row),
     ...mediaOf(row),
     reward_score: row.reward,
     reward_extra_info: rolloutComponents(trajectory),
@@ -66,4 +67,12 @@ function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Tra
     agent: row.agent,
     weight: row.weight,
   };
+}
+
+/** The last entry is about no token. */
+function teacherOf(row: FlatRow): { teacher_ids?: number[][]; teacher_logprobs?: (number | null)[][] } {
+  const logprobs = teacherLogprobs(row);
+  if (logprobs === null) return {};
+  const moved = <T>(values: T[], last: T): T[][] => [...values.slice(1), last].map((value) => [value]);
+  return { teacher_ids: moved(row.token_ids, 0), teacher_logprobs: moved(logprobs, 0) };
 }

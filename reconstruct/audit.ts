@@ -6,17 +6,10 @@
  * reported as not comparable and never as passed.
  */
 import { isBent, type Sampling } from "../base/schema/message.ts";
-import type { PromptPicture } from "../base/schema/session-log.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../base/schema/trajectory.ts";
 import { isLogprob } from "../base/tokens/alignment.ts";
 import { imagesOf } from "./rows/images-of.ts";
-import { TokenPaths } from "./tree/token-paths.ts";
-
-/**
- * Logprob of each token after those before it (nats, temperature 1, no mask); null where there is none, as for the first. `media`:
- * the pictures among the tokens.
- */
-export type Score = (tokenIds: number[], media: PromptPicture[]) => Promise<(number | null)[]>;
+import { coveringPaths, picturesOf, type Score } from "./tree/covering-paths.ts";
 
 export type AuditOptions = {
   /** Nats. 1e-4 is what two f32 implementations of the same weights stay within; bf16 needs about 0.05. */
@@ -49,7 +42,11 @@ export const defaultTolerance = 1e-4;
 export async function auditTrajectory(trajectory: Trajectory, score: Score, options: AuditOptions): Promise<Audit> {
   const images = imagesOf(trajectory);
   const calls = new Map(trajectory.calls.map((call) => [call.call_id, open(call, trajectory, { ...options, images })]));
-  for (const path of pathsToScore(trajectory, calls)) {
+  const isWanted = (node: TreeNode): boolean => {
+    const audited = calls.get(node.call_id);
+    return audited !== undefined && isCompared(node, audited);
+  };
+  for (const path of coveringPaths(trajectory, isWanted)) {
     const scored = await score(
       path.flatMap((node) => node.token_ids),
       picturesOf(path),
@@ -71,15 +68,6 @@ export async function auditTrajectory(trajectory: Trajectory, score: Score, opti
     worst: differences.length === 0 ? null : differences.reduce((one, other) => Math.max(one, other)),
     calls: audits,
   };
-}
-
-function picturesOf(path: TreeNode[]): PromptPicture[] {
-  let before = 0;
-  return path.flatMap(({ media = [], token_ids }) => {
-    const placed = media.map((picture) => ({ ...picture, start: before + picture.start }));
-    before += token_ids.length;
-    return placed;
-  });
 }
 
 type Audited = Omit<CallAudit, "status"> & {
@@ -143,19 +131,6 @@ function isPlain(sampling: Sampling): boolean {
 
 function isCompared(node: TreeNode, audited: Audited): boolean {
   return node.kind === "sampled" && audited.reason === null && node.logprobs !== null;
-}
-
-/** The shortest set of paths over which each node that is to be compared stands at least once. */
-function pathsToScore(trajectory: Trajectory, calls: Map<string, Audited>): TreeNode[][] {
-  const paths = new TokenPaths(trajectory);
-  const wanted = trajectory.nodes.filter((node) => {
-    const audited = calls.get(node.call_id);
-    return audited !== undefined && isCompared(node, audited);
-  });
-  const parents = new Map(trajectory.nodes.map((node) => [node.node_id, node.parent_id]));
-  const covered = new Set<string>();
-  for (const node of wanted) for (let id = node.parent_id; id !== null && !covered.has(id); id = parents.get(id) ?? null) covered.add(id);
-  return wanted.filter((node) => !covered.has(node.node_id)).map((node) => paths.nodes(node.node_id));
 }
 
 function compare(audited: Audited, node: TreeNode, scored: (number | null)[], tolerance: number): void {

@@ -1,6 +1,6 @@
 /** Session log -> token tree -> rows; pure functions, no I/O. */
 
-export { type Audit, auditTrajectory, defaultTolerance, type Score } from "./audit.ts";
+export { type Audit, auditTrajectory, defaultTolerance } from "./audit.ts";
 export { countBy } from "./count-by.ts";
 export { type AttributedDrift, attributeDrift } from "./drift/attribute-drift.ts";
 export { driftOf } from "./drift/call-drift.ts";
@@ -13,16 +13,19 @@ export { type AdvantageMethod, advantageMethods, type BaselineEntry, type GroupA
 export { componentsOfRow, weightedTotal } from "./rewards/reward-components.ts";
 export { type Aggregation, aggregations } from "./rewards/row-weight.ts";
 export { type Credit, type CreditLeaf, credits, treeCredit } from "./rewards/tree-credit.ts";
-export { fullLength, perToken, type RowTurn, responseOnly, shifted, turnsOf } from "./rows/alignment-families.ts";
+export { fullLength, perToken, type RowTurn, responseOnly, shifted, teacherLogprobs, turnsOf } from "./rows/alignment-families.ts";
 export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";
 export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./rows/select-rows.ts";
 export { addAccounts, rowInflationOf, type TokenAccount } from "./rows/token-account.ts";
 export { selectionNamed, selections } from "./selection/index.ts";
+export { type AskTeacher, scoreNodes, withTeacher } from "./teacher/score-nodes.ts";
+export { type Teaching, teachingOf } from "./teacher/teaching.ts";
 export { lossOf } from "./trained/loss-of.ts";
 export { parseCutOffRules, type StandingRules, standingOf, underRules } from "./trained/loss-rules.ts";
 export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
 export { defaultTrainer, type Judge, judgedNodes, recordedReasonOf, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
+export type { Score } from "./tree/covering-paths.ts";
 export { isCleared } from "./tree/is-cleared.ts";
 export { TokenPaths } from "./tree/token-paths.ts";
 export { type EngineExchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

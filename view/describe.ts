@@ -1,10 +1,11 @@
 /** The words that describe a session, in the terminal and on the page. */
 
 import { meaningOf } from "../base/schema/reasons/meaning.ts";
+import { teacherReasons } from "../base/schema/reasons/teacher.ts";
 import { untrainedReasons } from "../base/schema/reasons/untrained.ts";
 import type { RewardComponent } from "../base/schema/reward-component.ts";
-import type { Trajectory } from "../base/schema/trajectory.ts";
-import { describeOmitted } from "../reconstruct/index.ts";
+import type { Teacher, Trajectory } from "../base/schema/trajectory.ts";
+import { describeOmitted, type Teaching, teachingOf } from "../reconstruct/index.ts";
 import type { BlockView, BranchView, SessionView, SpanView, TraceView, TurnTokens, TurnView } from "./session-view.ts";
 
 /** The speaker of a block, as its heading. */
@@ -84,6 +85,7 @@ export function describeSession({ trajectory: t }: SessionView): [string, string
     ["status", `${t.status}${t.stop_reason === null ? "" : `, stopped: ${t.stop_reason}`}`],
     ["training", `${t.purpose}; ${t.in_loss ? "in the loss" : "not in the loss"}, ${t.in_baseline ? "in" : "not in"} the baseline`],
     ["masked because", t.mask_reason],
+    ["teacher", t.teacher === undefined ? null : describeTeacher(t.teacher, teachingOf(t))],
     ["goes on from", t.forked_from && describeFork(t.forked_from)],
     ["replay", t.replay && describeReplay(t.replay)],
     ["first difference", t.replay?.difference ?? null],
@@ -91,6 +93,14 @@ export function describeSession({ trajectory: t }: SessionView): [string, string
     ["further reward components", t.reward_components.length > mostComponents ? String(t.reward_components.length - mostComponents) : null],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+function describeTeacher({ model, url, scored }: Teacher, { scored_tokens, unscored, compared_tokens, gap }: Teaching): string {
+  const missing = Object.entries(unscored).map(
+    ([reason, tokens]) => `, ${tokens.toLocaleString("en")} ${reason.replaceAll("_", " ")}${meaningOf(teacherReasons, reason)}`,
+  );
+  const mean = compared_tokens === 0 ? "" : `, mean gap ${(gap / compared_tokens).toFixed(4)} nats`;
+  return `${model} at ${url}, ${new Date(scored).toISOString()}: ${scored_tokens.toLocaleString("en")} tokens scored${missing.join("")}${mean}`;
 }
 
 function describeFork({ rollout_id, session_id, turn, edited, rendered }: NonNullable<Trajectory["forked_from"]>): string {

@@ -109,7 +109,7 @@ const RolloutFields = z.strictObject({
   stop_reason: z.string().nullable(),
   exit_code: z.number().int().nullable(),
   verdict: Verdict.nullable(),
-  /** Which grading the verdict is: 1 the run's own, one more for each `alidade regrade`. The last one counts. */
+  /** 1: as the run left it. One more for each `alidade regrade` and `alidade score`. The last one counts. */
   revision: z.number().int().positive().default(1),
   error: ErrorRecord.nullable(),
   /** Why it is in neither loss nor baseline; null where it counts, or is not over. */

@@ -8,6 +8,7 @@ import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
 import { Policy } from "./policy.ts";
 import { callOutcomes, edgeCauses, uncountedReasons } from "./reasons/calls.ts";
 import { wordsOf } from "./reasons/meaning.ts";
+import { teacherReasons } from "./reasons/teacher.ts";
 import { untrainedReasons } from "./reasons/untrained.ts";
 import { RewardComponent } from "./reward-component.ts";
 import {
@@ -157,6 +158,33 @@ export const ToolRun = z.strictObject({
 });
 export type ToolRun = z.infer<typeof ToolRun>;
 
+/** Why a sampled token has no logprob of a teacher. */
+export const TeacherReason = z.enum(wordsOf(teacherReasons));
+export type TeacherReason = z.infer<typeof TeacherReason>;
+
+/** What a teacher says of a sampled node. */
+export const TeacherScore = z.strictObject({
+  /** One for each token, in nats, at temperature 1 and without a mask, after the tokens before it on its path; null: not scored. */
+  logprobs: z.array(z.number().nullable()),
+  /** Why some of them are null; null: none is. */
+  reason: TeacherReason.nullable(),
+});
+export type TeacherScore = z.infer<typeof TeacherScore>;
+
+/** The model that scored what the policy had sampled (`alidade score`). */
+export const Teacher = z.strictObject({
+  /** Kind of the engine. */
+  engine: z.string(),
+  url: z.string().describe("`practice`: the embedded engine"),
+  model: z.string(),
+  /** The engine's own name of the weights; null: it has none. */
+  weight_version: z.string().nullable(),
+  /** Whether the sampling engine has its tokenizer: `unknown` where either gave no fingerprint. Another tokenizer is refused. */
+  tokenizer: z.enum(["same", "unknown"]),
+  scored: Time,
+});
+export type Teacher = z.infer<typeof Teacher>;
+
 /** A run of tokens of one kind. A sampled node belongs to one call; a split keeps that call on both halves. */
 export const TreeNode = z.strictObject({
   node_id: z.string(),
@@ -172,6 +200,8 @@ export const TreeNode = z.strictObject({
   logprobs: z.array(z.number().nullable()).nullable(),
   /** One for each token: a grammar left no choice. Absent where there was no grammar. */
   forced: z.array(z.boolean()).optional(),
+  /** Only on sampled nodes. Absent: no teacher was asked about it. */
+  teacher: TeacherScore.optional(),
   policy_version: z.string().nullable(),
   /**
    * Where not forced: may a trainer that states nothing of itself train these tokens (at a temperature of 1, without a
@@ -269,6 +299,8 @@ const TrajectoryFields = z.strictObject({
   /** Where processes went on with it whose earlier one had died. `sampled_tokens`: of the calls that were not sampled again. */
   resumed: z.array(z.strictObject({ attempt: z.number().int(), calls: z.number().int(), sampled_tokens: z.number().int() })).default([]),
   stop_reason: z.string().nullable(),
+  /** Who scored the sampled nodes; a later teacher takes its place. Absent: none did. */
+  teacher: Teacher.optional(),
   in_loss: z.boolean(),
   in_baseline: z.boolean(),
   mask_reason: z.string().nullable(),

@@ -64,6 +64,11 @@ const verbs: readonly Verb[] = [
     load: async () => (await import("./regrade.ts")).regrade,
   },
   {
+    name: "score",
+    summary: "have a teacher score what a run sampled, for distillation",
+    load: async () => (await import("./records/score.ts")).score,
+  },
+  {
     name: "replay",
     summary: "drive a harness through a rollout's recorded turns again, without an engine",
     load: async () => (await import("./replay/replay.ts")).replay,

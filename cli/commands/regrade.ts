@@ -1,20 +1,18 @@
 /** `alidade regrade <run>`: grades the works that a run kept again, by its tasks as they are now. Agents are not run again. */
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { AlidadeError } from "../../base/errors.ts";
-import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { OpenSampler } from "../../graders/index.ts";
 import { asksModels } from "../../graders/index.ts";
 import { withGrading } from "../../graders/shared/index.ts";
 import { type Regraded, type Regrading, RunFolder, regrade as regradeRun } from "../../rollouts/index.ts";
 import { openIndex } from "../../rollouts/records/index.ts";
-import { toRollouts } from "../../view/index.ts";
 import { table } from "../../view/text/index.ts";
 import type { Config } from "../config.ts";
 import { loadConfig } from "../load-config.ts";
 import { print, say } from "./command-line.ts";
 import { addEngineFlags, type EngineFlags, enginesOf } from "./flags/engine-flags.ts";
-import { entriesOf } from "./overview/entries-of.ts";
-import { addFilters, type FilterFlags, isMeant } from "./overview/filters.ts";
+import { addFilters, type FilterFlags } from "./overview/filters.ts";
+import { meantRollouts } from "./overview/meant-rollouts.ts";
 import { openJudge } from "./proxy/open-judge.ts";
 import { openKeptRun } from "./records/kept-run.ts";
 import { runFolderOf } from "./records/run-folder-of.ts";
@@ -43,7 +41,7 @@ export function regrade(program: Command): void {
       const signal = terminal().stopSignal();
       const path = await runFolderOf(folder);
       const note = (text: string) => say(`  ${text}`);
-      const isWanted = await selection(path, names, flags);
+      const isWanted = await meantRollouts(path, names, flags);
       const run = await openKeptRun(path, { note, overcommit: flags.overcommit === true }, signal);
       const isAsked = [...run.tasks.values()].some(({ grader }) => asksModels(grader, run.graders));
       const config = await judgeConfig(run.config, flags);
@@ -93,31 +91,6 @@ async function judgeOf(...how: Parameters<typeof openJudge>): Promise<AsyncDispo
     if (!(error instanceof AlidadeError) || error.owner !== "infrastructure") throw error;
     return { openSampler: `${error.message} (--engine names another one)`, [Symbol.asyncDispose]: async () => undefined };
   }
-}
-
-/** Throws `not_found` for a name that no rollout has, and where none is left. */
-async function selection(path: string, names: string[], flags: FilterFlags): Promise<(record: RolloutRecord) => boolean> {
-  const rollouts = toRollouts(await entriesOf(path));
-  const unknown = names.find((name) => !rollouts.some((one) => namesOf(one).includes(name)));
-  if (unknown !== undefined) throw new AlidadeError("not_found", `${path} holds no rollout "${unknown}"`, { param: "rollouts" });
-  const meant = rollouts.filter((one) => isMeant(flags, one) && (names.length === 0 || namesOf(one).some((name) => names.includes(name))));
-  const ids = new Set(meant.map(({ rollout_id }) => rollout_id));
-  ids.delete(null);
-  if (ids.size === 0)
-    throw new AlidadeError("not_found", `no rollout of ${path} is meant: \`alidade ls rollouts --run ${path}\` lists them`);
-  return ({ rollout_id }) => ids.has(rollout_id);
-}
-
-function namesOf({
-  rollout_id,
-  task_id,
-  sample_index,
-}: {
-  rollout_id: string | null;
-  task_id: string | null;
-  sample_index: number | null;
-}) {
-  return [rollout_id ?? "", `${task_id}/${sample_index}`];
 }
 
 function nameOf({ task_id, sample_index }: { task_id: string; sample_index: number }): string {

@@ -69,6 +69,7 @@ const fields = {
   media: (name) => list(name, picture, "OPTIONAL"),
   loss_mask: (name) => list(name, value("element", { type: "INT32", converted_type: "INT_8" })),
   logprobs: (name) => list(name, maybe("element", number)),
+  teacher_logprobs: (name) => list(name, maybe("element", number), "OPTIONAL"),
   position_ids: (name) => list(name, value("element", whole), "OPTIONAL"),
   parent_index: (name) => list(name, value("element", whole), "OPTIONAL"),
   segments: (name) => list(name, segment),

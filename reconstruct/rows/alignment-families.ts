@@ -24,6 +24,15 @@ export function fullLength(row: FlatRow, { filler = 0 }: Filler = {}): Aligned {
   return { mask: row.loss_mask, logprobs };
 }
 
+/**
+ * What the row's teacher gave each token, unshifted; null where a trained one was not scored, for a number there would be invented.
+ * Null as a whole: no teacher scored the rollout.
+ */
+export function teacherLogprobs(row: FlatRow, { filler = 0 }: Filler = {}): (number | null)[] | null {
+  refusePacked(row);
+  return row.teacher_logprobs?.map((logprob, at) => (row.loss_mask[at] === 0 ? filler : logprob)) ?? null;
+}
+
 /** In a packed tree the token before is not the one on the left: only formats that read `parent_index` can take it. */
 function refusePacked(row: FlatRow): void {
   if (row.parent_index !== null)

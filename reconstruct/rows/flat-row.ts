@@ -55,6 +55,8 @@ const RowFields = z.strictObject({
   loss_mask: z.array(z.union([z.literal(0), z.literal(1)])),
   /** One for each token: the log-probability (nats) with which it was sampled; null where it was not, or is unknown. */
   logprobs: z.array(z.number().nullable()),
+  /** One for each token: what the trajectory's teacher gave it (nats, temperature 1); null where it was not sampled, or not scored. Absent: no teacher scored it. */
+  teacher_logprobs: z.array(z.number().nullable()).optional(),
   /** Only in a packed tree, one number per token: its position on its path. null: 0, 1, 2 … */
   position_ids: z.array(z.number().int()).nullable(),
   /** Only in a packed tree, one number per token: the row index of its predecessor on its path; -1 for a first token. */

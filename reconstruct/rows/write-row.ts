@@ -99,6 +99,7 @@ export class RowWriter {
       token_ids: new Array<number>(length),
       loss_mask: new Array<0>(length).fill(0),
       logprobs: new Array<null>(length).fill(null),
+      ...(trajectory.teacher && { teacher_logprobs: new Array<null>(length).fill(null) }),
       position_ids: parents === null ? null : new Array<number>(length),
       parent_index: parents === null ? null : new Array<number>(length),
       segments: [],
@@ -125,6 +126,7 @@ export class RowWriter {
     for (let at = from; at < to; at++) row.token_ids[start + at - from] = node.token_ids[at] as number;
     for (let at = from; kind === "sampled" && at < to; at++) {
       row.logprobs[start + at - from] = node.logprobs?.[at] ?? null;
+      if (row.teacher_logprobs) row.teacher_logprobs[start + at - from] = node.teacher?.logprobs[at] ?? null;
       if (whyNot !== null || node.forced?.[at] === true) continue;
       row.loss_mask[start + at - from] = 1;
       trained++;

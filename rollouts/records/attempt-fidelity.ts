@@ -1,7 +1,7 @@
 /** What one attempt adds to the fidelity report of its run (`alidade fidelity`). */
 import type { EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
 import { promptsOf } from "../../exporters/index.ts";
-import { type SelectOptions, selectRows, type TokenAccount } from "../../reconstruct/index.ts";
+import { type SelectOptions, selectRows, type Teaching, type TokenAccount, teachingOf } from "../../reconstruct/index.ts";
 
 export type AttemptFidelity = {
   /** Under the options that it was counted with, as `rows` and `tokens` are. */
@@ -18,6 +18,8 @@ export type AttemptFidelity = {
   continuity: Record<string, number>;
   /** Calls of a model with experts; which experts each token took is not recorded. */
   unrouted: number;
+  /** What its teacher scored; null: none did. */
+  teacher: ({ model: string } & Teaching) | null;
   causes: AttemptCause[];
   /** What its log holds no more. */
   damaged: { call_id: string | null; reason: string }[];
@@ -51,6 +53,7 @@ export function attemptFidelityOf(trajectory: Trajectory, options: Partial<Selec
     omitted,
     continuity,
     unrouted: trajectory.calls.filter(({ experts, sampled_length }) => experts !== undefined && (sampled_length ?? 0) > 0).length,
+    teacher: trajectory.teacher ? { model: trajectory.teacher.model, ...teachingOf(trajectory) } : null,
     causes: causesOf(trajectory),
     damaged: damaged.map(({ call_id, reason }) => ({ call_id, reason })),
   };

@@ -7,7 +7,10 @@ import { Appender, readJsonLines } from "../../proxy/store/index.ts";
  * A run's trajectories, each as `change` has it (null: without it), all at once. Lines that cannot be read stay as they
  * are: they are all that is left of a record. The caller owns the folder.
  */
-export async function rewriteTrajectories(path: string, change: (one: Trajectory) => Trajectory | null): Promise<void> {
+export async function rewriteTrajectories(
+  path: string,
+  change: (one: Trajectory) => Trajectory | null | Promise<Trajectory | null>,
+): Promise<void> {
   const file = join(path, "trajectories.jsonl");
   // Left by a process that was killed at this point.
   await rm(`${file}.new`, { force: true });
@@ -18,7 +21,7 @@ export async function rewriteTrajectories(path: string, change: (one: Trajectory
     (line) => line,
   );
   for await (const line of lines) {
-    const changed = typeof line === "string" ? line : change(line);
+    const changed = typeof line === "string" ? line : await change(line);
     if (changed !== null) await copy.append(`${typeof changed === "string" ? changed : JSON.stringify(changed)}\n`);
   }
   await rename(`${file}.new`, file);

@@ -12,6 +12,7 @@ import { driftCauses } from "../../base/schema/reasons/drift.ts";
 import { groupBiases } from "../../base/schema/reasons/group-biases.ts";
 import { groupReasons, maskReasons, rolloutReasons } from "../../base/schema/reasons/left-out.ts";
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
+import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../base/schema/reasons/untrained.ts";
 import { row } from "./markdown-row.ts";
 
@@ -83,6 +84,11 @@ export function reasonsPage(): string {
     "What `alidade fidelity --trainer-logprobs` names, by [the evidence of the record](drift.md).",
     "",
     ...table(driftCauses),
+    "## Why a sampled token has no logprob of a teacher",
+    "",
+    "What `alidade score` writes beside a null ([teachers](teachers.md)).",
+    "",
+    ...table(teacherReasons),
     "## Why a call was rendered",
     "",
     "In a session with [continuity](continuity.md): why its prompt does not go on from the tokens of an earlier call.",

@@ -6,9 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { exporterNamed } from "../../exporters/registry.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
+import { taught } from "../fakes/records/taught.ts";
 import { need } from "../needs.ts";
 
 const clients = join(import.meta.dirname, "../../clients/python");
@@ -46,6 +48,46 @@ from alidade.loaders.slime import post_process_rewards
 class Sample(SimpleNamespace):
     def get_reward_value(self, args): return self.reward
 samples = [Sample(**row) for row in read(sys.argv[1] + "/slime.jsonl")]`;
+
+test("verl: a teacher's logprobs stand where verl's own teacher puts them, and half a batch or a missing one is refused", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const rowsOf = async (...trajectories: Trajectory[]) => (await exported(exporterNamed("verl"), trajectories)).bytes;
+  const scored = await rowsOf(taught(goldenTrajectory()), taught(goldenSibling()));
+  for (const line of scored.toString("utf8").trim().split("\n")) {
+    const row = JSON.parse(line) as Record<"prompts" | "responses" | "response_mask", number[]> &
+      Record<"teacher_ids" | "teacher_logprobs", number[][]>;
+    const ids = [...row.prompts, ...row.responses];
+    const mask = [...row.prompts.map(() => 0), ...row.response_mask];
+    assert.deepEqual(
+      row.teacher_ids,
+      [...ids.slice(1), 0].map((id) => [id]),
+    );
+    const wanted = ids.map((id, at) => (mask[at] === 1 ? -id / 1024 : 0)).slice(1);
+    assert.deepEqual(
+      row.teacher_logprobs,
+      [...wanted, 0].map((logprob) => [logprob]),
+    );
+  }
+  const missing = taught(goldenTrajectory());
+  for (const { teacher } of missing.nodes) teacher?.logprobs.fill(null);
+  const script = `
+from alidade import read
+from alidade.loaders.verl import _taught
+def say(name):
+    try: return _taught(list(read(f"{sys.argv[1]}/{name}.jsonl")))
+    except ValueError as error: return str(error)
+print(json.dumps([say(name) for name in ("scored", "plain", "half", "missing")]))`;
+  const files = {
+    "scored.jsonl": scored,
+    "plain.jsonl": await rowsOf(goldenTrajectory()),
+    "half.jsonl": await rowsOf(taught(goldenTrajectory()), goldenSibling()),
+    "missing.jsonl": await rowsOf(missing),
+  };
+  const [all, none, half, without] = (await python(script, files)) as [boolean, boolean, string, string];
+  assert.deepEqual([all, none], [true, false]);
+  assert.match(half, /^grp_1_0: it has no teacher_logprobs, and other rows have: score the whole run/);
+  assert.match(without, /^grp_0_0: the teacher gave \d+ of its trained tokens no logprob/);
+});
 
 test("slime: a rollout of three samples is one entry of its group's baseline", async (t) => {
   if (!(await need(t, "python"))) return;

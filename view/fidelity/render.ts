@@ -2,12 +2,13 @@
 
 import { edgeCauses, uncountedReasons } from "../../base/schema/reasons/calls.ts";
 import { meaningOf } from "../../base/schema/reasons/meaning.ts";
+import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import { described } from "../../base/statistics/attempt-tally.ts";
 import { describedPrompts } from "../../exporters/index.ts";
 import { describeOmitted } from "../../reconstruct/index.ts";
 import { visibleText } from "../text/visible-text.ts";
-import type { CauseSummary, FidelitySummary } from "./summary.ts";
+import type { CauseSummary, FidelitySummary, TeacherSummary } from "./summary.ts";
 
 export function renderSummary(summary: FidelitySummary): string {
   const { rollouts, attempts, in_loss, ends, calls, rows, dummy_rows, tokens, row_inflation, tolerant, matches, outcomes } = summary;
@@ -35,10 +36,21 @@ export function renderSummary(summary: FidelitySummary): string {
     lines.push(
       `experts: ${number(summary.unrouted)} ${summary.unrouted === 1 ? "call" : "calls"} of a model with experts, whose routing is not recorded: the trainer picks experts again, so its ratio differs from 1 even for sound tokens. Give tokens less weight by it, or reject them (\`--trainer-logprobs\` shows how far they are off)`,
     );
+  for (const teacher of summary.teachers) lines.push(...renderTeacher(teacher));
   const leftOut = describeOmitted(summary.omitted);
   if (leftOut !== null) lines.push(visibleText(leftOut));
   const causes = summary.causes.map((cause) => renderCause(cause, calls));
   return [lines.join("\n"), causes.length === 0 ? "No context parts from the one before it." : "Why contexts part", ...causes].join("\n\n");
+}
+
+function renderTeacher({ model, rollouts, sampled_tokens, scored_tokens, unscored, compared_tokens, gap }: TeacherSummary): string[] {
+  const mean = compared_tokens === 0 ? "" : `; the recorded logprob less its own is ${(gap / compared_tokens).toFixed(4)} nats in the mean`;
+  return [
+    `teacher: ${visibleText(model)} scored ${number(scored_tokens)} of ${number(sampled_tokens)} sampled tokens of ${number(rollouts)} rollouts${mean}`,
+    ...Object.entries(unscored).map(
+      ([reason, tokens]) => `  ${number(tokens)} not scored: ${words(reason)}${meaningOf(teacherReasons, reason)}`,
+    ),
+  ];
 }
 
 function renderCause({ cause, calls, repeated_tokens, example }: CauseSummary, all: number): string {

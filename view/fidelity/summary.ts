@@ -8,6 +8,7 @@ import {
   addOmitted,
   rowInflationOf,
   type SelectOptions,
+  type Teaching,
   type TokenAccount,
   untrainedByAgent,
 } from "../../reconstruct/index.ts";
@@ -44,9 +45,13 @@ export type FidelitySummary = {
   continuity: Record<string, number>;
   /** Calls of a model with experts; which experts each token took is not recorded. */
   unrouted: number;
+  /** Those that scored what was sampled, in the order in which they are met; `rollouts` counts attempts. */
+  teachers: TeacherSummary[];
   /** The most frequent first. */
   causes: CauseSummary[];
 };
+
+export type TeacherSummary = { model: string; rollouts: number } & Teaching;
 
 export class FidelitySummarizer {
   readonly #options: Partial<SelectOptions>;
@@ -60,6 +65,7 @@ export class FidelitySummarizer {
   readonly #tolerant = { rows: 0, row_tokens: 0, tree_tokens: 0 };
   #omitted: Record<string, number> = {};
   readonly #causes = new Map<EdgeCause, CauseSummary>();
+  readonly #teachers = new Map<string, TeacherSummary>();
 
   constructor(options: Partial<SelectOptions>) {
     this.#options = options;
@@ -97,6 +103,7 @@ export class FidelitySummarizer {
     countAll(this.#summary.continuity, fidelity.continuity);
     countAll(this.#summary.matches, matches);
     countAll(this.#summary.outcomes, fidelity.outcomes);
+    if (fidelity.teacher) this.#addTeacher(fidelity.teacher);
     for (const cause of fidelity.causes) this.#addCause(cause, rollout_id ?? session_id);
   }
 
@@ -118,8 +125,18 @@ export class FidelitySummarizer {
       tokens,
       row_inflation: rowInflationOf(tokens),
       tolerant: { rows: this.#tolerant.rows, row_inflation: rowInflationOf(this.#tolerant) },
+      teachers: [...this.#teachers.values()],
       causes: [...this.#causes.values()].sort((a, b) => b.calls - a.calls),
     };
+  }
+
+  #addTeacher({ model, ...teaching }: NonNullable<CountedAttempt["fidelity"]["teacher"]>): void {
+    const none = { model, rollouts: 0, sampled_tokens: 0, scored_tokens: 0, unscored: {}, compared_tokens: 0, gap: 0 };
+    const sum = this.#teachers.get(model) ?? none;
+    sum.rollouts++;
+    for (const name of ["sampled_tokens", "scored_tokens", "compared_tokens", "gap"] as const) sum[name] += teaching[name];
+    countAll(sum.unscored, teaching.unscored);
+    this.#teachers.set(model, sum);
   }
 
   #addCause({ cause, calls, repeated_tokens, example: found }: AttemptCause, rollout: string): void {

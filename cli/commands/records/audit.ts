@@ -3,20 +3,17 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import type { Media } from "../../../base/media/media.ts";
-import { imagesIn, isStored, toLinkedPicture } from "../../../base/media/stored-picture.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { type Engine, type EngineFacts, openGguf } from "../../../engines/index.ts";
-import { probeEngine } from "../../../proxy/pool/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../../../reconstruct/index.ts";
 import { table } from "../../../view/text/index.ts";
 import { print, say, toNats } from "../command-line.ts";
-import { commandConfig } from "../flags/command-config.ts";
 import { trajectoriesOf } from "../overview/trajectories-of.ts";
-import { openEngines } from "../proxy/open-engine.ts";
 import { terminal } from "../terminal.ts";
 import { findTrajectory } from "./find-trajectory.ts";
 import { runFolderOf } from "./run-folder-of.ts";
+import { openScoringEngine, scoreAt } from "./scoring-engine.ts";
 
 export function audit(program: Command): void {
   program
@@ -94,47 +91,21 @@ async function openScorer(flags: AuditFlags, signal: AbortSignal): Promise<Score
     const gguf = await openGguf(flags.gguf);
     return { readsImages: false, of: () => gguf.score, [Symbol.asyncDispose]: () => gguf[Symbol.asyncDispose]() };
   }
-  const config = await commandConfig(flags.config, {
-    overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
-  });
-  // Only one model scores, even if the server lists more.
-  const opened = await openEngines(flags.engine === undefined ? config : { ...config, engines: undefined }, signal);
-  const first = opened.engines[0];
-  if (!first) throw new AlidadeError("config_invalid", "no engine is configured: give --engine", { param: "engine" });
-  const facts = await probeEngine(first.engine, signal);
+  const opened = await openScoringEngine(flags, "audit with vLLM, SGLang or --gguf", signal);
+  const { engine, facts } = opened;
   return {
     readsImages: facts.images !== undefined,
-    of: (trajectory, media) => scoreWith({ engine: first.engine, facts }, trajectory, media, signal),
+    of: (trajectory, media) => scoreAt(engine, modelOf(trajectory, engine, facts), { trajectory, media, signal }),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   };
 }
 
-function scoreWith(
-  { engine, facts }: { engine: Engine; facts: EngineFacts },
-  trajectory: Trajectory,
-  media: Media,
-  signal: AbortSignal,
-): Score {
-  const { score } = engine;
-  if (score === undefined)
-    throw new AlidadeError("config_invalid", `${engine.name} cannot score given tokens: audit with vLLM, SGLang or --gguf`, {
-      param: "kind",
-    });
-  const named = trajectory.calls.findLast((call) => call.engine_model !== null)?.engine_model;
-  const model = facts.models.find((one) => one === named) ?? facts.models[0];
-  if (model === undefined) throw new AlidadeError("engine_error", `the engine at ${engine.baseUrl} serves no model`, { param: "engine" });
-  const urls = urlsOf(trajectory, media);
-  return (tokenIds, spans) => score.call(engine, model, tokenIds, signal, { spans, urls: spans.map(({ sha256 }) => urls(sha256)) });
-}
-
-/** A picture as its harness sent it, read when it is asked for. */
-function urlsOf({ messages }: Trajectory, media: Media): (sha256: string) => string {
-  const parts = new Map(imagesIn(Object.values(messages)).flatMap((part) => (isStored(part) ? [[part.sha256, part] as const] : [])));
-  return (sha256) => {
-    const part = parts.get(sha256);
-    if (part === undefined) throw new AlidadeError("store_error", `no message of the trajectory shows the picture ${sha256}`);
-    return toLinkedPicture(part, media.read(sha256)).url;
-  };
+/** The model that sampled, where the engine still serves it. */
+function modelOf({ calls }: Trajectory, { baseUrl }: Engine, { models }: EngineFacts): string {
+  const named = calls.findLast((call) => call.engine_model !== null)?.engine_model;
+  const model = models.find((one) => one === named) ?? models[0];
+  if (model === undefined) throw new AlidadeError("engine_error", `the engine at ${baseUrl} serves no model`, { param: "engine" });
+  return model;
 }
 
 function rowOf(name: string, audited: Audit): string[] {

@@ -4,6 +4,8 @@
     batch = data_proto(rows, prompt_length=1024, response_length=8192, pad_token_id=0)    # the classic trainer's batch
     put(tq, rows, global_steps=7)                                                          # the V1 trainers' queue
 
+After `alidade score` both have `teacher_ids` and `teacher_logprobs`, which verl's distillation losses read.
+
 With pictures: `processor=hf_processor(MODEL), pictures="media"` (verl.utils), the folder that lies beside the rows.
 
 A rollout of several rows has one `uid_session` in `key`. verl's V1 trainers count it once; for a classic trainer do the
@@ -49,6 +51,13 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
         "rollout_log_probs": right([[float(each) for each in row["rollout_log_probs"]] for row in rows], 0.0),
         "rm_scores": scores,
     }
+    if _taught(rows):
+        # Over the whole width, as verl pads what its own teacher gives.
+        wide = lambda name, fill: torch.stack([
+            torch.tensor([[fill]] * (prompt_length - len(row["prompts"])) + row[name] + [[fill]] * (response_length - len(row["responses"])))
+            for row in rows
+        ])
+        tensors |= {"teacher_ids": wide("teacher_ids", pad_token_id).int(), "teacher_logprobs": wide("teacher_logprobs", 0.0).float()}
     columns = {"uid": "uid", "__num_turns__": "num_turns", "min_global_steps": "min_global_steps", "max_global_steps": "max_global_steps", "data_source": "data_source", "alidade_key": "key"}
     others = {}
     made = [multi_modal(row, processor, pictures) for row in rows]
@@ -66,6 +75,20 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
         others[name] = np.empty(len(rows), dtype=object)
         others[name][:] = [row[key] for row in rows]
     return DataProto(batch=TensorDict(tensors, batch_size=len(rows)), non_tensor_batch=others, meta_info={"reward_extra_keys": []})
+
+
+def _taught(rows):
+    """Do the rows have a teacher's logprobs? verl's distillation wants them of every row and every trained token."""
+    without = [row["key"] for row in rows if "teacher_logprobs" not in row]
+    if len(without) == len(rows):
+        return False
+    if without:
+        raise ValueError(f"{without[0]}: it has no teacher_logprobs, and other rows have: score the whole run (alidade score)")
+    for row in rows:
+        missing = sum(logprob is None for (logprob,) in row["teacher_logprobs"])
+        if missing:
+            raise ValueError(f"{row['key']}: the teacher gave {missing} of its trained tokens no logprob (alidade show says why): leave the row out")
+    return True
 
 
 def multi_modal(row, processor=None, pictures=None):
@@ -105,6 +128,7 @@ def transfer_queue(rows, global_steps, processor=None, pictures=None):
     import torch
 
     keys, fields, tags = [], [], []
+    taught = _taught(rows)
     for row in rows:
         if row["min_global_steps"] is None:
             raise ValueError(f"{row['key']}: the step of the policy that sampled it is not recorded, and verl's queue needs it")
@@ -118,6 +142,9 @@ def transfer_queue(rows, global_steps, processor=None, pictures=None):
             **multi_modal(row, processor, pictures), "rollout_log_probs": torch.tensor(row["rollout_log_probs"], dtype=torch.float32),
             "rm_scores": scores, "num_turns": row["num_turns"], "uid": row["uid"], "data_source": row["data_source"],
         })
+        if taught:
+            fields[-1]["teacher_ids"] = torch.tensor(row["teacher_ids"], dtype=torch.int32)
+            fields[-1]["teacher_logprobs"] = torch.tensor(row["teacher_logprobs"], dtype=torch.float32)
         tags.append({
             "status": "success", "prompt_len": len(prompts), "response_len": len(responses), "seq_len": len(ids),
             "global_steps": global_steps, "min_global_steps": row["min_global_steps"], "max_global_steps": row["max_global_steps"],

@@ -1,0 +1,20 @@
+/** Why a sampled token has no logprob of a teacher (`alidade score`). */
+import type { Meaning } from "./meaning.ts";
+
+export const teacherReasons = {
+  other_policy: {
+    what: "Another model than the policy sampled it, and its ids may be those of another tokenizer.",
+    cure: null,
+  },
+  misaligned: { what: "Its ids are not those that the engine sampled, so a score would be of other words.", cure: null },
+  planted_placeholder: { what: "Its tokens hold the pad of a picture where no picture is.", cure: null },
+  images: {
+    what: "Its context shows a picture that the teacher was not given.",
+    cure: "serve a teacher that reads pictures with vLLM and `--enable-scale-out`; `alidade doctor` says whether yours takes them",
+  },
+  over_context: {
+    what: "It stands behind the teacher's longest context.",
+    cure: "serve the teacher with a larger `--max-model-len`",
+  },
+  no_logprob: { what: "The teacher's engine gave no logprob for it.", cure: "`alidade doctor` looks at the engine" },
+} as const satisfies Record<string, Meaning>;

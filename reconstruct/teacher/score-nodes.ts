@@ -1,0 +1,102 @@
+/**
+ * What another model says of the tokens that a policy sampled, by teacher forcing in the contexts that the tree holds. No recorded
+ * token, mask or logprob changes: a score stands beside them (`teacher` of a node), and null with a reason where there is none.
+ */
+import type { CallRecord, Teacher, TeacherReason, TeacherScore, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
+import { isLogprob } from "../../base/tokens/alignment.ts";
+import { imagesOf } from "../rows/images-of.ts";
+import { coveringPaths, picturesOf, type Score } from "../tree/covering-paths.ts";
+
+export type AskTeacher = {
+  score: Score;
+  /** `score` is given the pictures. */
+  readsImages: boolean;
+  /** Tokens that it can score at once; null: unknown. */
+  maxTokens: number | null;
+};
+
+/** Node id -> its score, for every sampled node. `score` runs once for each path, with all of its tokens that fit. */
+export async function scoreNodes(
+  trajectory: Trajectory,
+  { score, readsImages, maxTokens }: AskTeacher,
+): Promise<Map<string, TeacherScore>> {
+  const scores = new Map<string, TeacherScore>();
+  const reasons = reasonsOf(trajectory, readsImages);
+  for (const node of trajectory.nodes) {
+    const reason = reasons.get(node.node_id);
+    if (reason !== undefined && reason !== null) scores.set(node.node_id, unscored(node, reason));
+  }
+  for (const path of coveringPaths(trajectory, (node) => reasons.get(node.node_id) === null)) {
+    const ids = path.flatMap((node) => node.token_ids);
+    const media = picturesOf(path);
+    const length = fittingLength(ids.length, media, maxTokens);
+    const scored = await score(
+      ids.slice(0, length),
+      media.filter(({ start }) => start < length),
+    );
+    let start = 0;
+    for (const node of path) {
+      const end = start + node.token_ids.length;
+      if (!scores.has(node.node_id) && reasons.has(node.node_id))
+        scores.set(node.node_id, scoreOf(node, scored.slice(start, end), end > length));
+      start = end;
+    }
+  }
+  return scores;
+}
+
+/** A copy with the scores beside its tokens. Scores of an earlier teacher are gone from it. */
+export function withTeacher(trajectory: Trajectory, teacher: Teacher, scores: ReadonlyMap<string, TeacherScore>): Trajectory {
+  const nodes = trajectory.nodes.map(({ teacher: _earlier, ...node }): TreeNode => {
+    const score = scores.get(node.node_id);
+    return score === undefined ? node : { ...node, teacher: score };
+  });
+  return { ...trajectory, teacher, nodes };
+}
+
+/** Why the sampled tokens of this call are not put before a teacher; null: they are. */
+function whyNotScorable(
+  call: Pick<CallRecord, "other_policy" | "input" | "media">,
+  { nodes, images, readsImages }: { nodes: readonly TreeNode[]; images: ReadonlySet<string>; readsImages: boolean },
+): TeacherReason | null {
+  if (call.other_policy) return "other_policy";
+  for (const reason of ["misaligned", "planted_placeholder"] as const) if (nodes.some((node) => node.reason === reason)) return reason;
+  // A server that is given the ids alone scores another context, and says nothing.
+  return !(readsImages && call.media) && call.input.some((id) => images.has(id)) ? "images" : null;
+}
+
+/** Gives each sampled node its reason; null: it is to be scored. */
+function reasonsOf(trajectory: Trajectory, readsImages: boolean): Map<string, TeacherReason | null> {
+  const images = imagesOf(trajectory);
+  const sampled = Map.groupBy(
+    trajectory.nodes.filter((node) => node.kind === "sampled"),
+    (node) => node.call_id,
+  );
+  return new Map(
+    trajectory.calls.flatMap((call) => {
+      const nodes = sampled.get(call.call_id) ?? [];
+      const reason = whyNotScorable(call, { nodes, images, readsImages });
+      return nodes.map((node) => [node.node_id, reason] as const);
+    }),
+  );
+}
+
+/** A picture is scored whole or not at all. */
+function fittingLength(length: number, media: ReturnType<typeof picturesOf>, maxTokens: number | null): number {
+  if (maxTokens === null || length <= maxTokens) return length;
+  const cut = media.find(({ start, length: pads }) => start < maxTokens && start + pads > maxTokens);
+  return cut?.start ?? maxTokens;
+}
+
+/** `cut`: some of its tokens did not fit. */
+function scoreOf({ token_ids }: TreeNode, scored: readonly (number | null)[], cut: boolean): TeacherScore {
+  const logprobs = token_ids.map((_, at) => {
+    const logprob = scored[at];
+    return isLogprob(logprob) ? logprob : null;
+  });
+  return { logprobs, reason: logprobs.includes(null) ? (cut ? "over_context" : "no_logprob") : null };
+}
+
+function unscored({ token_ids }: TreeNode, reason: TeacherReason): TeacherScore {
+  return { logprobs: token_ids.map(() => null), reason };
+}

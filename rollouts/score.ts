@@ -1,0 +1,229 @@
+/**
+ * Scores what a run sampled at another engine, a teacher, without its agents: the last attempt of each rollout, path by path. The
+ * scores become part of the trajectories when all are there, as a new revision of each rollout; nothing that was recorded changes.
+ */
+import { join } from "node:path";
+import { AlidadeError, asAlidadeError } from "../base/errors.ts";
+import type { RolloutRecord } from "../base/schema/rollout.ts";
+import type { Teacher, Trajectory } from "../base/schema/trajectory.ts";
+import { Appender } from "../proxy/store/index.ts";
+import { type AskTeacher, scoreNodes, type Teaching, teachingOf, withTeacher } from "../reconstruct/index.ts";
+import { lockFolder } from "./records/folder-lock.ts";
+import { rewriteTrajectories } from "./records/rewrite-trajectories.ts";
+import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./records/run-records.ts";
+import { isSameTeacher, type Scored, ScoreJournal, type TeacherName } from "./records/score-journal.ts";
+
+export type ScoreSetup = {
+  /** The run's folder. No other process may be at work in it. */
+  path: string;
+  teacher: TeacherName & {
+    /** Hash of its tokenizer; null: unknown. */
+    tokenizer: string | null;
+    ask(trajectory: Trajectory): AskTeacher;
+  };
+  /** Rollouts at once. */
+  atOnce: number;
+  isWanted: (record: RolloutRecord) => boolean;
+  /** Told before the first is scored. `unknown`: rollouts whose tokenizer cannot be compared. */
+  onBegin: (begun: { rollouts: number; again: number; unknown: number; replaced: readonly string[] }) => void;
+  onScored: (scored: ScoredRollout) => void;
+  onDamage: OnDamage;
+};
+
+type RolloutNames = Pick<RolloutRecord, "rollout_id" | "task_id" | "sample_index" | "attempt">;
+
+export type ScoredRollout = RolloutNames &
+  Omit<Teaching, "compared_tokens" | "gap"> & {
+    revision: number;
+    /** Recorded less teacher's logprob, mean over the tokens that have both (nats); null: none has. */
+    mean_gap: number | null;
+  };
+
+/** Has no new scores, for the reason. */
+export type NotScored = RolloutNames & { reason: string };
+
+/** `already`: those that this teacher had scored in an earlier call, which are left as they are. */
+export type Scoring = { scored: ScoredRollout[]; already: RolloutNames[]; left: NotScored[] };
+
+/** Throws `config_invalid` before anything is asked where the teacher has another tokenizer than what sampled. */
+export async function score(setup: ScoreSetup, signal: AbortSignal): Promise<Scoring> {
+  await using _lock = await lockFolder(setup.path);
+  const last = new Map((await readRollouts(setup.path, setup.onDamage)).map((record) => [record.rollout_id, record]));
+  const wanted = new Map([...last.values()].filter(setup.isWanted).map((record) => [attemptKey(record), record]));
+  await using journal = await ScoreJournal.open(setup.path, setup.teacher);
+  const plan = await planScores(setup, wanted, journal);
+  setup.onBegin({ rollouts: plan.open.size, again: plan.again, unknown: plan.unknown.size, replaced: [...plan.replaced] });
+  const scored = await scoreAll(setup, plan, journal, signal);
+  await keep(setup.path, scored.records, journal);
+  await journal.remove();
+  return { scored: scored.scored, already: plan.already.map(namesOf), left: [...plan.left, ...scored.left] };
+}
+
+type ScorePlan = {
+  /** Attempt -> record of what is to be scored. */
+  open: Map<string, RolloutRecord>;
+  already: RolloutRecord[];
+  left: NotScored[];
+  /** How many of the open ones an earlier process has scored. */
+  again: number;
+  /** Attempts of which the tokenizer that sampled, or the teacher's, is not known. */
+  unknown: Set<string>;
+  /** Models whose scores go. */
+  replaced: Set<string>;
+};
+
+/** Looks at all that is wanted first: a teacher that cannot read one rollout's ids must not score the others for hours. */
+async function planScores(setup: ScoreSetup, wanted: ReadonlyMap<string, RolloutRecord>, journal: ScoreJournal): Promise<ScorePlan> {
+  const plan: ScorePlan = { open: new Map(), already: [], left: [], again: 0, unknown: new Set(), replaced: new Set() };
+  const seen = new Set<string>();
+  for await (const trajectory of eachTrajectory(setup.path, setup.onDamage)) {
+    const key = attemptKey(trajectory);
+    const record = wanted.get(key);
+    if (record === undefined || seen.has(key)) continue;
+    seen.add(key);
+    if (trajectory.teacher !== undefined && isSameTeacher(trajectory.teacher, setup.teacher)) {
+      plan.already.push(record);
+      continue;
+    }
+    if (compareTokenizers(setup.teacher, trajectory, record) === "unknown") plan.unknown.add(key);
+    if (trajectory.teacher !== undefined) plan.replaced.add(trajectory.teacher.model);
+    if (journal.has(trajectory)) plan.again++;
+    plan.open.set(key, record);
+  }
+  for (const [key, record] of wanted) {
+    const reason = record.state === "done" ? "no trajectory of it can be read" : "it is not over";
+    if (!seen.has(key)) plan.left.push({ ...namesOf(record), reason });
+  }
+  return plan;
+}
+
+/** Throws `config_invalid` where they are known to differ: the same ids would be other words. */
+function compareTokenizers(
+  { model, url, tokenizer }: ScoreSetup["teacher"],
+  { calls }: Trajectory,
+  record: RolloutRecord,
+): Teacher["tokenizer"] {
+  const policy = calls.filter((call) => !call.other_policy && (call.sampled_length ?? 0) > 0);
+  const known = policy.map((call) => call.fingerprints?.tokenizer ?? null);
+  const other = policy.find(
+    ({ fingerprints }) => fingerprints?.tokenizer != null && tokenizer !== null && fingerprints.tokenizer !== tokenizer,
+  );
+  if (other === undefined) return tokenizer === null || known.includes(null) ? "unknown" : "same";
+  throw new AlidadeError(
+    "config_invalid",
+    `${model} at ${url} has another tokenizer than ${other.engine_model ?? "the model"} that sampled ${nameOf(record)}, so the same ids are other words to it: nothing was scored; take a teacher of the policy's own family`,
+    { param: "engine" },
+  );
+}
+
+/** `records`: attempt -> its record, and when it was scored. */
+type AllScores = Pick<Scoring, "scored" | "left"> & { records: Map<string, { record: RolloutRecord; time: number }> };
+
+async function scoreAll(setup: ScoreSetup, plan: ScorePlan, journal: ScoreJournal, signal: AbortSignal): Promise<AllScores> {
+  const found: AllScores = { scored: [], left: [], records: new Map() };
+  const one = async (record: RolloutRecord, trajectory: Trajectory): Promise<void> => {
+    const tokenizer = plan.unknown.has(attemptKey(record)) ? "unknown" : "same";
+    const scores = await scoresOf(setup, tokenizer, journal, trajectory, signal);
+    if (typeof scores === "string") {
+      found.left.push({ ...namesOf(record), reason: scores });
+      return;
+    }
+    const scored = toScored(record, withTeacher(trajectory, scores.teacher, scores.scores), scores.teacher.scored);
+    found.records.set(attemptKey(record), { record, time: scores.teacher.scored });
+    found.scored.push(scored);
+    setup.onScored(scored);
+  };
+  const running = new Set<Promise<void>>();
+  const open = new Map(plan.open);
+  try {
+    for await (const trajectory of eachTrajectory(setup.path, () => undefined)) {
+      signal.throwIfAborted();
+      const key = attemptKey(trajectory);
+      const record = open.get(key);
+      if (record === undefined) continue;
+      open.delete(key);
+      const scoring = one(record, trajectory);
+      running.add(scoring);
+      scoring.then(
+        () => running.delete(scoring),
+        () => {}, // stays, and is thrown by a wait
+      );
+      while (running.size >= setup.atOnce) await Promise.race(running);
+    }
+    await Promise.all(running);
+    signal.throwIfAborted();
+  } finally {
+    await Promise.allSettled(running);
+  }
+  return found;
+}
+
+/** The scores of an earlier process, or those asked for now; a sentence where the engine refuses this rollout. */
+async function scoresOf(
+  { teacher }: ScoreSetup,
+  tokenizer: Teacher["tokenizer"],
+  journal: ScoreJournal,
+  trajectory: Trajectory,
+  signal: AbortSignal,
+): Promise<Scored | string> {
+  const earlier = await journal.read(trajectory);
+  if (earlier !== null) return earlier;
+  try {
+    const scores = await scoreNodes(trajectory, teacher.ask(trajectory));
+    signal.throwIfAborted();
+    const asked = [...scores.values()].filter(({ reason }) => reason === null || reason === "no_logprob");
+    if (asked.length > 0 && asked.every(({ logprobs }) => logprobs.every((one) => one === null)))
+      return `the engine at ${teacher.url} answered without logprobs of the prompt`;
+    const { engine, url, model, weight_version } = teacher;
+    const made: Scored = { teacher: { engine, url, model, weight_version, tokenizer, scored: Date.now() }, scores };
+    await journal.add(trajectory, made);
+    return made;
+  } catch (error) {
+    signal.throwIfAborted();
+    const failure = asAlidadeError(error, "engine_error");
+    // What befalls every rollout ends the scoring; the same command goes on.
+    if (failure.code === "engine_unreachable" || failure.code === "unauthorized" || failure.code.startsWith("store_")) throw failure;
+    return failure.message;
+  }
+}
+
+/** Records first: a process that dies before the trajectories finds all scores in the journal and does both again. */
+async function keep(path: string, scored: AllScores["records"], journal: ScoreJournal): Promise<void> {
+  if (scored.size === 0) return;
+  {
+    await using records = await Appender.open(join(path, "rollouts.jsonl"));
+    for (const { record, time } of scored.values()) {
+      if (isKept(record, time)) continue;
+      const next = { ...record, revision: record.revision + 1, times: { ...record.times, scored: time } };
+      await records.append(`${JSON.stringify(next satisfies RolloutRecord)}\n`);
+    }
+  }
+  await rewriteTrajectories(path, async (trajectory) => {
+    if (!scored.has(attemptKey(trajectory))) return trajectory;
+    const found = await journal.read(trajectory);
+    return found === null ? trajectory : withTeacher(trajectory, found.teacher, found.scores);
+  });
+}
+
+/** Was it kept by a process that died between the records and the end? */
+function isKept({ times }: RolloutRecord, time: number): boolean {
+  return times.scored === time;
+}
+
+function toScored(record: RolloutRecord, trajectory: Pick<Trajectory, "nodes">, time: number): ScoredRollout {
+  const { compared_tokens, gap, ...teaching } = teachingOf(trajectory);
+  return {
+    ...namesOf(record),
+    ...teaching,
+    revision: isKept(record, time) ? record.revision : record.revision + 1,
+    mean_gap: compared_tokens === 0 ? null : gap / compared_tokens,
+  };
+}
+
+function namesOf({ rollout_id, task_id, sample_index, attempt }: RolloutRecord): RolloutNames {
+  return { rollout_id, task_id, sample_index, attempt };
+}
+
+function nameOf({ task_id, sample_index }: RolloutRecord): string {
+  return `${task_id}/${sample_index}`;
+}
