@@ -119,7 +119,8 @@ const settings: Setting[] = [
   {
     place: "argv",
     key: "--tools",
-    value: tools.join(","),
+    value: ({ skills }) => [...tools, ...(skills ? ["Skill"] : [])].join(","),
+    says: `\`${tools.join(",")}\`, and \`Skill\` for a task with skills`,
     about: "agent",
     why: `a task in a sandbox needs no more, and the first prompt is a quarter as long; left out are ${claudeToolsLeftOut.join(", ")}. Without \`Agent\` there are no sub-agents`,
     only: "run",
@@ -205,7 +206,7 @@ const settings: Setting[] = [
     key: "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS",
     value: "1",
     about: "agent",
-    why: "their list makes the prompt longer, and the tool that starts them is left out",
+    why: "their list makes the prompt longer; skills of the task are listed without them",
     only: "run",
   },
   {
@@ -267,6 +268,7 @@ export const claudeCode: Harness = {
   makes: [],
   commands: ["claude"],
   tools: true,
+  skills: ".claude/skills",
   resumes: true,
 
   program: (platform) => `node_modules/${packageName}-${platform}/claude`,

@@ -150,6 +150,7 @@ export const codex: Harness = {
   makes: [],
   commands: ["codex"],
   tools: true,
+  skills: ".agents/skills",
   resumes: true,
 
   program: () => `node_modules/${packageName}/bin/codex.js`,

@@ -42,6 +42,12 @@ export const harnessContract: readonly ContractCheck<Harness>[] = [
     },
   },
   {
+    says: "it looks for skills below its home, if at all",
+    check({ skills = "skills" }) {
+      assert.ok(!isAbsolute(skills) && normalize(skills) === skills && !skills.startsWith(".."), skills);
+    },
+  },
+  {
     says: "if it goes on with a conversation, it is started otherwise for a later message, and gets that",
     check(harness) {
       if (!harness.resumes) return;

@@ -121,6 +121,7 @@ export const geminiCli: Harness = {
   makes: ["sub_agent"],
   commands: ["gemini"],
   tools: true,
+  skills: ".gemini/skills",
   fixedWindow: 1_048_576,
 
   program: () => `node_modules/${packageName}/bundle/gemini.js`,

@@ -13,6 +13,8 @@ export type HarnessContext = {
   contextWindow: number | null;
   /** Servers of tools (MCP) of the task, each at its own address. Absent: it has none. */
   tools?: readonly HarnessTools[];
+  /** The task's skills are in the folder that `Harness.skills` names. Absent: it has none. */
+  skills?: true;
   /** begins: keep the conversation. goes_on: continue the kept one with the instruction as next message. Absent: keep none. */
   dialogue?: "begins" | "goes_on";
 };

@@ -51,6 +51,8 @@ export interface Harness {
   readonly input?: string;
   /** It takes servers of tools (`tools` of the context). Absent: a task that has some is refused for it. */
   readonly tools?: true;
+  /** The folder below HOME in which it looks for skills. Absent: a task that has some is refused for it. */
+  readonly skills?: string;
   /**
    * It can continue a conversation in a new process (`dialogue` of the context), and sends the earlier messages unchanged.
    * Absent: tasks with a simulated user are refused.

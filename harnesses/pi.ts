@@ -92,6 +92,7 @@ export const pi: Harness = {
   makes: [],
   commands: ["pi"],
   resumes: true,
+  skills: `${folder}/skills`,
   sight: `input: ["text", "image"] of the model, in ~/${modelsFile}`,
 
   program: () => `node_modules/${packageName}/dist/bundle/cli.js`,

@@ -183,6 +183,7 @@ export const qwenCode: Harness = {
   makes: ["sub_agent", "compaction"],
   commands: ["qwen"],
   tools: true,
+  skills: `${folder}/skills`,
   sight: `model.generationConfig.modalities: {"image": true} in ~/${settingsFile}`,
 
   program: () => `node_modules/${packageName}/cli.js`,

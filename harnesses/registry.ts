@@ -23,6 +23,7 @@ export const harnessRegistry = registryOf<Harness>({
     unneeded: "function?",
     input: "text?",
     tools: "boolean?",
+    skills: "text?",
     resumes: "boolean?",
     sight: "text?",
     fixedWindow: "number?",

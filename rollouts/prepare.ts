@@ -13,6 +13,7 @@ import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/in
 import { beginStep, conceal, nodeInside, nodeMount, setUp, specOf } from "../sandboxes/index.ts";
 import { type NetworkRules, type OpenNetwork, openNetwork } from "../sandboxes/network/index.ts";
 import { assertTakesTask } from "./accepted/index.ts";
+import { deliverSkills } from "./deliver-skills.ts";
 import type { RolloutPlan } from "./rollout-plan.ts";
 import type { RunSetup } from "./run-setup.ts";
 
@@ -117,6 +118,7 @@ async function prepareWithin(
   await setUp(sandbox, task, rules, signal);
   const left = await keepSetUp(sandbox, task, delivered, setup.folder.blobs, signal);
   await conceal(sandbox, task, signal);
+  await deliverSkills(sandbox, task, harness, home, signal);
   const servicesBefore = await readServicesBefore(sandbox, task, setup.folder.blobs, { signal, graders: setup.graders });
 
   const spec: Partial<NewSession> = {
@@ -157,6 +159,7 @@ async function prepareWithin(
       pack: sandbox.path(packInside(harness)),
       contextWindow: session.spec.context_window,
       ...(dialogue && { dialogue }),
+      ...(task.environment.skills !== undefined && { skills: true }),
       ...(tools && { tools: tools.servers.map((name) => ({ name, url: `${door.url}/mcp/${name}` })) }),
     });
     const files = Object.entries(launch.files).map(([path, content]) => ({ path, content: Buffer.from(content), mode: 0o600 }));

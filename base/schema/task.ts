@@ -118,6 +118,9 @@ export const Environment = z
       ),
     display: Display.optional().describe("a screen that the agent looks at and acts on, shown by one of these services"),
     tools: ToolServers.optional().describe("servers of tools (MCP) in these services, which the harness gets"),
+    skills: AbsolutePath.optional().describe(
+      "a folder of the sandbox with a folder for each skill (SKILL.md); after `setup` it is copied to where the harness looks for skills",
+    ),
   })
   .refine(({ image, build }) => image === null || build === null, {
     path: ["build"],

@@ -5,17 +5,22 @@ import type { Harness } from "../../harnesses/index.ts";
 import type { EnginePool } from "../../proxy/pool/index.ts";
 
 /** The fields of a harness that decide whether it can take a task. */
-export type TakingHarness = Pick<Harness, "name" | "title" | "tools" | "resumes">;
+export type TakingHarness = Pick<Harness, "name" | "title" | "tools" | "skills" | "resumes">;
 
 /**
- * Throws `task_invalid` if the task has servers of tools and the harness takes none, or if the task has a user and the harness
- * cannot continue a conversation.
+ * Throws `task_invalid` if the task has servers of tools or skills and the harness takes none, or if the task has a user and the
+ * harness cannot continue a conversation.
  */
-export function assertTakesTask({ environment, simulated_user }: Task, { name, title, tools, resumes }: TakingHarness): void {
+export function assertTakesTask({ environment, simulated_user }: Task, { name, title, tools, skills, resumes }: TakingHarness): void {
   if (environment.tools && !tools) {
     const servers = environment.tools.map((server) => server.name).join(", ");
     throw invalid("environment.tools", `is ${servers}, and ${title} takes no servers of tools: use another harness than ${name}.`);
   }
+  if (environment.skills !== undefined && skills === undefined)
+    throw invalid(
+      "environment.skills",
+      `is ${environment.skills}, and ${title} reads no folder of skills: use another harness than ${name}.`,
+    );
   if (simulated_user && !resumes)
     throw invalid(
       "simulated_user",

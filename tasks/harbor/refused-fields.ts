@@ -31,7 +31,8 @@ function environmentRefusals(within: string, { os, gpus, tpu, mcp_servers, skill
       value: server.name,
       why: "a verifier has no agent that could call them: remove them",
     },
-    skills_dir !== null && { field: "skills_dir", value: skills_dir, why: "skills are not handed to harnesses yet: remove it" },
+    skills_dir !== null &&
+      within !== "environment" && { field: "skills_dir", value: skills_dir, why: "a verifier has no agent: remove it" },
   ];
   return all.flatMap((one) => (one === false ? [] : [{ ...one, field: `${within}.${one.field}` }]));
 }

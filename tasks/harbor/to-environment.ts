@@ -1,6 +1,6 @@
 /** Harbor's environments as ours: image or build, workdir, user, network, healthcheck. */
 import { lstat, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { NetworkAccess } from "../../base/schema/network.ts";
 import { Environment, type Limits } from "../../base/schema/task.ts";
@@ -69,6 +69,8 @@ export type EnvironmentOrder = {
   /** What the compose file beside the Dockerfile says. */
   compose?: ComposeParts | null;
   tools?: Environment["tools"];
+  /** Where the image has skills for the agent. */
+  skills?: string | null;
 };
 
 /**
@@ -80,11 +82,22 @@ const logs = "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /
 /** HOME and /tmp are memory file systems of ours: work may lie there too. */
 export const wholeLayer = ["/", "/home/agent", "/tmp"];
 
-export function toEnvironment({ config, source, env, user, network, grading_network, compose, tools }: EnvironmentOrder): Environment {
+export function toEnvironment({
+  config,
+  source,
+  env,
+  user,
+  network,
+  grading_network,
+  compose,
+  tools,
+  skills,
+}: EnvironmentOrder): Environment {
+  const workdir = config.workdir ?? source.stage.workdir ?? "/";
   return Environment.parse({
     image: source.image,
     build: source.build === null ? null : { context: source.build },
-    workdir: config.workdir ?? source.stage.workdir ?? "/",
+    workdir,
     env,
     user,
     writable: "root",
@@ -92,6 +105,8 @@ export function toEnvironment({ config, source, env, user, network, grading_netw
     healthcheck: config.healthcheck ? toHealthcheck(config.healthcheck) : compose?.healthcheck,
     ...(compose && Object.keys(compose.services).length > 0 && { services: compose.services }),
     ...(tools && { tools }),
+    // A path within the workdir, as `cp` takes it there.
+    ...(skills && { skills: posix.resolve(workdir, skills) }),
     network,
     grading_network,
     setup: { command: ["sh", "-c", logs], user: "root" },

@@ -53,6 +53,7 @@ export async function toTask({ task_id, folder, file, config }: ReadTask, option
     grading_network: testNetwork(order, steps[0] ?? null, ["environment", environment]),
     compose,
     tools,
+    skills: environment.skills_dir,
   });
   const task = {
     task_id,

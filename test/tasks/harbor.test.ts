@@ -261,6 +261,14 @@ test("lines that mark a data set are not shown to the agent", async () => {
   assert.equal((await taskOf({ "instruction.md": text })).instruction, "Do it.\n# canary\n");
 });
 
+test("skills are those of the folder that the task names, and a path without a slash begins in the workdir", async () => {
+  const skillsOf = async (line: string) => (await taskOf(withConfig(`[environment]\nworkdir = "/app"\n${line}\n`))).environment.skills;
+  assert.deepEqual(
+    [await skillsOf('skills_dir = "/opt/skills/"'), await skillsOf('skills_dir = "skills"'), await skillsOf("")],
+    ["/opt/skills", "/app/skills", undefined],
+  );
+});
+
 async function refusal(files: Files, options: LoadOptions = {}): Promise<AlidadeError> {
   return (await taskOf(files, options).then(
     () => assert.fail("it was loaded"),
@@ -294,6 +302,12 @@ for (const [title, files, param, said] of [
     withConfig('[[environment.mcp_servers]]\nname = "files"\nurl = "http://localhost:8000/%zz"\ntransport = "streamable-http"\n'),
     "environment.mcp_servers.0.url",
     /is "http:\/\/localhost:8000\/%zz": write http:/,
+  ],
+  [
+    "skills of a verifier",
+    withConfig('[verifier.environment]\ndocker_image = "x"\nskills_dir = "/skills"\n'),
+    "verifier.environment.skills_dir",
+    /is "\/skills": a verifier has no agent/,
   ],
   [
     "an MCP server of a verifier",
