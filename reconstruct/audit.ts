@@ -18,6 +18,8 @@ export type AuditOptions = {
   readsImages?: boolean;
   /** Only calls of this policy version; others are not comparable. */
   policyVersion?: string | undefined;
+  /** Told of each call that was compared, as a trainer would tell of it: a number for each sampled token from the first one on. */
+  onScored?: (call_id: string, logprobs: (number | null)[]) => void;
 };
 
 export type CallAudit = {
@@ -61,6 +63,7 @@ export async function auditTrajectory(trajectory: Trajectory, score: Score, opti
       start += node.token_ids.length;
     }
   }
+  for (const { call_id, compared, scored } of calls.values()) if (compared > 0) options.onScored?.(call_id, scored);
   const audits = [...calls.values()].filter((call) => call.sampled).map(close);
   const differences = audits.flatMap(({ worst }) => (worst ? [worst.difference] : []));
   return {
@@ -74,12 +77,20 @@ type Audited = Omit<CallAudit, "status"> & {
   sampled: boolean;
   /** Nodes that were compared: a node stands on many paths. */
   done: Set<string>;
-  /** Sampled tokens of this call in nodes before the one at hand, for positions. */
-  seen: number;
+  /** Sampled node -> number of the call's sampled tokens before it. */
+  offsets: Map<string, number>;
+  /** By position in the call's sample. */
+  scored: (number | null)[];
 };
 
 function open(call: CallRecord, trajectory: Trajectory, options: AuditScope): Audited {
   const nodes = trajectory.nodes.filter((node) => node.call_id === call.call_id && node.kind === "sampled");
+  let sampled = 0;
+  const offsets = new Map<string, number>();
+  for (const { node_id, token_ids } of nodes) {
+    offsets.set(node_id, sampled);
+    sampled += token_ids.length;
+  }
   return {
     call_id: call.call_id,
     ordinal: call.ordinal,
@@ -89,11 +100,12 @@ function open(call: CallRecord, trajectory: Trajectory, options: AuditScope): Au
     reason: whyNotComparable(call, nodes, options),
     sampled: (call.sampled_length ?? 0) > 0 || nodes.length > 0,
     done: new Set(),
-    seen: 0,
+    offsets,
+    scored: new Array<number | null>(sampled).fill(null),
   };
 }
 
-function close({ sampled: _, done: __, seen: ___, ...call }: Audited): CallAudit {
+function close({ sampled: _, done: __, offsets: ___, scored: ____, ...call }: Audited): CallAudit {
   const reason = call.reason ?? (call.compared === 0 ? "no_logprob" : null);
   return { ...call, reason, status: reason !== null ? "not_comparable" : call.wrong > 0 ? "mismatch" : "ok" };
 }
@@ -134,6 +146,7 @@ function isCompared(node: TreeNode, audited: Audited): boolean {
 }
 
 function compare(audited: Audited, node: TreeNode, scored: (number | null)[], tolerance: number): void {
+  const from = audited.offsets.get(node.node_id) ?? 0;
   for (const [index, token_id] of node.token_ids.entries()) {
     const recorded = node.logprobs?.[index] ?? null;
     if (recorded === null) continue;
@@ -141,9 +154,9 @@ function compare(audited: Audited, node: TreeNode, scored: (number | null)[], to
     // The first token of all has no context to score it in, which a sampled one never lacks: a difference like any other.
     const difference = again === null ? Number.POSITIVE_INFINITY : Math.abs(recorded - again);
     audited.compared++;
+    audited.scored[from + index] = again;
     if (!(difference <= tolerance)) audited.wrong++;
     if (audited.worst === null || difference > audited.worst.difference)
-      audited.worst = { difference, at: audited.seen + index, token_id, recorded, scored: again };
+      audited.worst = { difference, at: from + index, token_id, recorded, scored: again };
   }
-  audited.seen += node.token_ids.length;
 }

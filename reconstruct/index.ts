@@ -5,6 +5,8 @@ export { countBy } from "./count-by.ts";
 export { type AttributedDrift, attributeDrift } from "./drift/attribute-drift.ts";
 export { driftOf } from "./drift/call-drift.ts";
 export { Drift, type DriftSummary } from "./drift/drift.ts";
+export { GivenLogprobs } from "./drift/given-logprobs.ts";
+export { type ToldTokens, toldTokens } from "./drift/told-tokens.ts";
 export { TrainerLogprobs } from "./drift/trainer-logprobs.ts";
 export { joinMembers } from "./join-members.ts";
 export { addOmitted, describeOmitted } from "./omitted.ts";

@@ -1,7 +1,7 @@
 /** How far a trainer's recomputed logprobs are from a call's recorded ones, with what the record says of its context. */
 import type { CallRecord, EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
-import { whyNotComparable } from "../audit.ts";
 import { imagesOf } from "../rows/images-of.ts";
+import { whyNotHeld } from "./told-tokens.ts";
 import type { TrainerLogprobs } from "./trainer-logprobs.ts";
 
 export type CallDrift = {
@@ -49,8 +49,7 @@ type ToldCalls = {
 function driftOfCall(call: CallRecord, told: TrainerLogprobs, { trajectory, byId, images, tolerance }: ToldCalls): CallDrift {
   const nodes = trajectory.nodes.filter((node) => node.call_id === call.call_id && node.kind === "sampled");
   const recorded = nodes.flatMap(({ token_ids, logprobs }) => logprobs ?? token_ids.map(() => null));
-  const isLonger = told.logprobs.length > recorded.length;
-  const not = whyNotComparable(call, nodes, { images, readsImages: true }) ?? (isLonger ? "more_logprobs_than_tokens" : null);
+  const not = whyNotHeld(call, nodes, told, images);
   const differences = not === null ? differencesOf(recorded, told.logprobs, 0) : [];
   const drifted = driftedOf(differences, tolerance);
   const max = differences.reduce<CallDrift["max"]>((most, one) => (most === null || one.difference > most.difference ? one : most), null);

@@ -4,6 +4,7 @@ import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { countBy } from "../count-by.ts";
 import { type AttributedDrift, attributeDrift } from "./attribute-drift.ts";
 import { type CallDrift, driftOf } from "./call-drift.ts";
+import { GivenLogprobs } from "./given-logprobs.ts";
 import type { TrainerLogprobs } from "./trainer-logprobs.ts";
 
 export type DriftSummary = {
@@ -21,35 +22,24 @@ export type DriftSummary = {
   calls: AttributedDrift[];
 };
 
-/** They are held until all trajectories were read. A list of numbers with a null among them takes some 24 bytes each. */
-const mostLogprobs = 50_000_000;
-const mostCalls = 1_000_000;
-
 export class Drift {
-  readonly #given = new Map<string, TrainerLogprobs>();
+  readonly #given: GivenLogprobs;
   readonly #tolerance: number;
-  readonly #refused: (message: string) => AlidadeError;
   readonly #calls: CallDrift[] = [];
-  #told = 0;
 
   /** `tolerance`: nats. `refused`: the error for what the trainer says and cannot be. */
   constructor(tolerance: number, refused: (message: string) => AlidadeError) {
     this.#tolerance = tolerance;
-    this.#refused = refused;
+    this.#given = new GivenLogprobs(refused);
   }
 
   /** Before the first trajectory; keeps `one`. Throws where it is too much, and where a call is told of two policy versions. */
   tell(one: TrainerLogprobs): void {
-    this.#told += one.logprobs.length;
-    if (this.#told > mostLogprobs || this.#given.size >= mostCalls)
-      throw this.#refused(`there are more than ${mostLogprobs} logprobs or ${mostCalls} calls: give a part of them`);
-    const known = this.#given.get(one.call_id);
-    if (known === undefined) this.#given.set(one.call_id, one);
-    else this.#join(known, one);
+    this.#given.tell(one);
   }
 
   add(trajectory: Trajectory): void {
-    for (const one of driftOf(trajectory, this.#given, this.#tolerance)) this.#calls.push(one);
+    for (const one of driftOf(trajectory, this.#given.calls, this.#tolerance)) this.#calls.push(one);
   }
 
   get summary(): DriftSummary {
@@ -63,16 +53,8 @@ export class Drift {
       max: compared === 0 ? null : calls.reduce((most, { max }) => Math.max(most, max?.difference ?? 0), 0),
       causes: countBy(calls, ({ cause }) => cause),
       not_comparable: countBy(calls, (call) => call.not_comparable),
-      unknown_calls: this.#given.size - new Set(calls.map(({ call_id }) => call_id)).size,
+      unknown_calls: this.#given.calls.size - new Set(calls.map(({ call_id }) => call_id)).size,
       calls,
     };
-  }
-
-  /** Rows of several lines may each have a part of a call. In place: a copy for each line would cost its lines times its length. */
-  #join(known: TrainerLogprobs, { call_id, policy_version, logprobs }: TrainerLogprobs): void {
-    const versions = [known.policy_version, policy_version].filter((version) => version !== null);
-    if (new Set(versions).size > 1) throw this.#refused(`call ${call_id} is told of two policy versions: ${versions.join(", ")}`);
-    known.policy_version = versions[0] ?? null;
-    for (const [at, logprob] of logprobs.entries()) known.logprobs[at] = logprob ?? known.logprobs[at] ?? null;
   }
 }

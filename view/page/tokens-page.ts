@@ -8,8 +8,11 @@ import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
 import { number, spaced } from "./words.ts";
 
+/** Those that every record has. */
 export const colours = ["logprob", "mask", "policy"] as const;
-export type Colour = (typeof colours)[number];
+/** Needs a trainer's file. */
+export const trainerColour = "Δtrainer";
+export type Colour = (typeof colours)[number] | typeof trainerColour;
 
 export type TokensPage = {
   trajectory: Trajectory;
@@ -18,6 +21,8 @@ export type TokensPage = {
   /** Why an engine that was asked gave some tokens no text; null: there are none, or none was asked. */
   whyUnknown: string | null;
   colour: Colour;
+  /** Those that the page offers. */
+  colours: readonly Colour[];
   links: PageLinks;
 };
 
@@ -27,7 +32,7 @@ export function tokensPage(page: TokensPage): Markup {
   const head = markup`<h1>${link(links.rollout(session_id), `${task.id ?? session_id}${group.sample_index === null ? "" : `/${group.sample_index}`}`)} <small>tokens · ${number(fidelity.sampled_tokens)} sampled · ${number(fidelity.trainable_tokens)} trained</small></h1>${traceChoice(page)}${outside(trajectory)}`;
   if (window === null)
     return markup`${head}<p class="quiet">No token ids were recorded, so there is nothing to show: ${trajectory.calls.find(({ missing }) => missing !== null)?.missing ?? "the engine gave none"}.</p>`;
-  const choice = colours.map((name) =>
+  const choice = page.colours.map((name) =>
     link(
       links.tokens(session_id, { trace: window.trace_id, from: window.from, colour: name }),
       name,
@@ -35,7 +40,7 @@ export function tokensPage(page: TokensPage): Markup {
     ),
   );
   return markup`${head}
-<p class="colours">colour: ${choice} <span class="legend-tokens">${legend(trajectory)}</span></p>
+<p class="colours">colour: ${choice} <span class="legend-tokens">${legend(page)}</span></p>
 ${unknownTexts(page, window)}
 ${window.from > 0 ? link(links.tokens(session_id, { trace: window.trace_id, from: Math.max(0, window.from - windowTokens), colour }), `${number(window.from)} tokens before`, "before") : nothing}
 <div id="tokens" data-colour="${colour}">${tokenRuns(page, window)}</div>
@@ -55,19 +60,18 @@ function moreLink({ trajectory, colour, links }: TokensPage, { to, length, trace
 }
 
 /** Renders the runs of one window, for the page and for windows that are loaded later. */
-function tokenRuns({ trajectory }: TokensPage, window: TokenWindow): Markup {
-  const policies = trajectory.fidelity.policy_versions;
-  return markup`<div class="window" data-from="${window.from}">${window.runs.map((run) => runView(run, policies))}</div>`;
+function tokenRuns(page: TokensPage, window: TokenWindow): Markup {
+  return markup`<div class="window" data-from="${window.from}">${window.runs.map((run) => runView(run, page))}</div>`;
 }
 
 /** Folds a context of this length, because readers look for sampled tokens. */
 const foldedContext = 40;
 
-function runView(run: TokenRun, policies: readonly string[]): Markup {
+function runView(run: TokenRun, page: TokensPage): Markup {
   const { kind, tokens, turn, from } = run;
-  const spans = markup`<p class="run ${kind}">${tokens.map((token, at) => tokenView(token, run, from + at, policies))}</p>`;
+  const spans = markup`<p class="run ${kind}">${tokens.map((token, at) => tokenView(token, run, from + at, page))}</p>`;
   if (kind === "sampled")
-    return markup`<section id="turn-${turn ?? 0}-${from}"><h2>${sampledHead(run)}</h2>${spans}${untrainedWords(run)}</section>`;
+    return markup`<section id="turn-${turn ?? 0}-${from}"><h2>${sampledHead(run)}</h2>${spans}${untrainedWords(run)}${notHeld(run)}</section>`;
   const words = `${kind} of turn ${turn ?? "?"}, ${number(tokens.length)} tokens`;
   if (tokens.length <= foldedContext) return markup`<section><p class="quiet">${words}</p>${spans}</section>`;
   return markup`<details class="context"><summary>${words}</summary>${spans}</details>`;
@@ -77,6 +81,11 @@ function sampledHead({ turn, call, tokens, from, policy_version }: TokenRun): Ma
   const step = call?.policy.start?.step ?? null;
   const policy = policy_version === null ? "" : ` · policy ${policy_version.slice(0, 60)}${step === null ? "" : `, step ${step}`}`;
   return markup`turn ${turn ?? "?"} <small>· ${number(tokens.length)} sampled · from position ${number(from)}${policy}</small>`;
+}
+
+function notHeld({ not_comparable }: TokenRun): Markup {
+  if (not_comparable === null) return nothing;
+  return markup`<p class="quiet">The trainer's logprobs of this call cannot be held against the recorded ones: ${spaced(not_comparable)}</p>`;
 }
 
 /** Lists each reason in the run: how many tokens, where it begins, and what it means. */
@@ -94,15 +103,20 @@ function untrainedWords({ tokens, from }: TokenRun): Markup {
   )}`;
 }
 
-function tokenView({ id, text, logprob, reason }: TokenOfPage, run: TokenRun, position: number, policies: readonly string[]): Markup {
+function tokenView(token: TokenOfPage, run: TokenRun, position: number, page: TokensPage): Markup {
+  const { id, text, logprob, reason } = token;
+  const policies = page.trajectory.fidelity.policy_versions;
+  const hasTrainer = page.colours.includes(trainerColour);
   const isSampled = run.kind === "sampled";
   const mask = !isSampled ? "m-context" : reason === null ? "m-trained" : reason === "forced" ? "m-forced" : "m-not";
   const at = run.policy_version === null ? -1 : policies.indexOf(run.policy_version);
   const policy = !isSampled ? "" : at < 0 ? " v-none" : ` v-${at % policyColours}`;
   const trained = !isSampled ? run.kind : reason === null ? "trained" : `not trained: ${spaced(reason)}`;
-  const words = `id ${id} · logprob ${logprob === null ? "none" : logprob.toFixed(3)} · ${trained} · position ${position} · turn ${run.turn ?? "?"} · ${run.node_id}`;
+  const told = hasTrainer && isSampled ? ` · ${trainerWords(token, run)}` : "";
+  const words = `id ${id} · logprob ${logprob === null ? "none" : logprob.toFixed(3)}${told} · ${trained} · position ${position} · turn ${run.turn ?? "?"} · ${run.node_id}`;
   const known = text === null ? markup`<u>${id}</u>` : lines(cutText(text, 200));
-  return markup`<i class="${mask}${isSampled ? ` ${logprobClass(logprob)}` : ""}${policy}" title="${words}">${known}</i>`;
+  const trainer = told === "" ? "" : ` ${differenceClass(differenceOf(token, run))}`;
+  return markup`<i class="${mask}${isSampled ? ` ${logprobClass(logprob)}` : ""}${policy}${trainer}" title="${words}">${known}</i>`;
 }
 
 const policyColours = 6;
@@ -120,7 +134,27 @@ function logprobClass(logprob: number | null): string {
   return `l-${bound < 0 ? 5 : bound}`;
 }
 
-function legend({ fidelity }: Trajectory): Markup {
+/** Recorded minus recomputed, in nats; null: one of them is missing, or they are not of the same distribution. */
+function differenceOf({ logprob, trainer }: TokenOfPage, { not_comparable }: TokenRun): number | null {
+  return logprob === null || trainer === null || not_comparable !== null ? null : logprob - trainer;
+}
+
+function trainerWords(token: TokenOfPage, run: TokenRun): string {
+  if (token.trainer === null) return "trainer none";
+  const difference = differenceOf(token, run);
+  return `trainer ${token.trainer.toFixed(3)}${difference === null ? "" : `, Δ ${difference.toFixed(3)}`}`;
+}
+
+/** Classes of a colour scale, from equal logprobs to those of another model. */
+function differenceClass(difference: number | null): string {
+  if (difference === null) return "d-none";
+  const bound = differenceBounds.findIndex((most) => Math.abs(difference) <= most);
+  return `d-${bound < 0 ? differenceBounds.length : bound}`;
+}
+
+const differenceBounds = [0.01, 0.05, 0.2, 1, 3];
+
+function legend({ trajectory: { fidelity }, colours: offered }: TokensPage): Markup {
   const scale = ["≥ −0.05", "≥ −0.3", "≥ −1", "≥ −2", "≥ −4", "below"].map(
     (words, at) => markup`<i class="l-${at} m-trained">${words}</i>`,
   );
@@ -133,7 +167,12 @@ function legend({ fidelity }: Trajectory): Markup {
   const policies = fidelity.policy_versions
     .slice(0, 12)
     .map((version, at) => markup`<i class="v-${at % policyColours}">${version.slice(0, 40)}</i>`);
-  return markup`<span data-of="logprob" data-colour="logprob">${scale}</span><span data-of="mask" data-colour="mask">${masks}</span><span data-of="policy" data-colour="policy">${policies}</span>`;
+  return markup`<span data-of="logprob" data-colour="logprob">${scale}</span><span data-of="mask" data-colour="mask">${masks}</span><span data-of="policy" data-colour="policy">${policies}</span>${offered.includes(trainerColour) ? trainerLegend() : nothing}`;
+}
+
+function trainerLegend(): Markup {
+  const scale = [...differenceBounds.map((most) => `≤ ${most}`), "more"].map((words, at) => markup`<i class="d-${at}">${words}</i>`);
+  return markup`<span data-of="${trainerColour}" data-colour="${trainerColour}">|Δ| in nats: ${scale}<i class="d-none">not held against it</i></span>`;
 }
 
 /** Links to the session's traces. Each branch of the tree has its own trace. */

@@ -9,17 +9,19 @@ import type { Markup } from "../page/markup.ts";
 import { rolloutPage, whyOf } from "../page/rollout-page.ts";
 import { runPage } from "../page/run-page.ts";
 import { tasksPage } from "../page/tasks-page.ts";
-import { type Colour, colours, tokensPage } from "../page/tokens-page.ts";
+import { type Colour, colours, tokensPage, trainerColour } from "../page/tokens-page.ts";
 import { compareRuns } from "../run/compare-runs.ts";
 import type { Entry } from "../run/entries.ts";
 import { taskRows } from "../run/group-table.ts";
 import { type ListQuery, writeListQuery } from "../run/query.ts";
 import { runOverview } from "../run/run-figures-of.ts";
 import type { RunFidelity, ViewedRollout, ViewedRun } from "../run/viewed-run.ts";
-import { type TokenWindow, tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
+import { type TokenWindow, type TrainerCalls, tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
 import type { Vocabulary } from "../tokens/vocabulary.ts";
 
 type PageTexts = Pick<Vocabulary, "read" | "textOf" | "learn" | "whyUnknown">;
+
+type PageParts = { policy?: string; trainer?: TrainerCalls | undefined };
 
 /** How many samples of a group are compared. Each comparison reads a trajectory. */
 const mostCompared = 16;
@@ -34,13 +36,15 @@ export class PageMaker {
   /** The last one: pages of a list, and a look back at it, ask for it again. */
   #summed: { key: string; summary: RunFidelity } | null = null;
   readonly #vocabulary: PageTexts;
+  readonly #trainer: TrainerCalls | null;
 
-  /** `policy`: content security policy of static pages, which have no headers. */
-  constructor(reader: ViewedRun, links: PageLinks, vocabulary: PageTexts, policy?: string) {
+  /** `policy`: content security policy of static pages, which have no headers. `trainer`: logprobs that a trainer recomputed. */
+  constructor(reader: ViewedRun, links: PageLinks, vocabulary: PageTexts, { policy, trainer }: PageParts = {}) {
     this.reader = reader;
     this.links = links;
     this.#vocabulary = vocabulary;
     this.#policy = policy;
+    this.#trainer = trainer ?? null;
   }
 
   async run(query: ListQuery, hasFilters = true): Promise<string> {
@@ -93,17 +97,18 @@ export class PageMaker {
   async window(sessionId: string, place: WindowPlace): Promise<TokenWindow | null> {
     await this.#vocabulary.read();
     const trajectory = await this.reader.trajectory(sessionId);
-    const window = tokenWindow(trajectory, place, this.#vocabulary.textOf);
-    if (window === null || !(await this.#vocabulary.learn(window))) return window;
-    return tokenWindow(trajectory, place, this.#vocabulary.textOf);
+    const read = () => tokenWindow(trajectory, place, this.#vocabulary.textOf, this.#trainer);
+    const window = read();
+    return window !== null && (await this.#vocabulary.learn(window)) ? read() : window;
   }
 
   async tokens(sessionId: string, place: WindowPlace, colour: string | null): Promise<string> {
     const trajectory = await this.reader.trajectory(sessionId);
     const window = await this.window(sessionId, place);
-    const chosen: Colour = colours.find((name) => name === colour) ?? "logprob";
+    const offered: readonly Colour[] = this.#trainer === null ? colours : [...colours, trainerColour];
+    const chosen = offered.find((name) => name === colour) ?? "logprob";
     const whyUnknown = window && this.#vocabulary.whyUnknown(window);
-    const body = tokensPage({ trajectory, window, whyUnknown, colour: chosen, links: this.links });
+    const body = tokensPage({ trajectory, window, whyUnknown, colour: chosen, colours: offered, links: this.links });
     return this.page(`tokens of ${trajectory.task.id ?? sessionId}`, body);
   }
 

@@ -4,6 +4,7 @@ import type { ControlEnv } from "../../proxy/control/index.ts";
 import { comparedLinks, otherLinks, type PageLinks, servedLinks } from "../page/links.ts";
 import type { ShownWork } from "../render-html.ts";
 import { RunReader } from "../run/run-reader.ts";
+import type { TrainerCalls } from "../tokens/token-window.ts";
 import { type TextSources, Vocabulary } from "../tokens/vocabulary.ts";
 import { PageMaker } from "./make-pages.ts";
 import { RunEvents } from "./run-events.ts";
@@ -16,6 +17,8 @@ export type ViewOrder = {
   port: number;
   key: string;
   texts?: TextSources | undefined;
+  /** A trainer's logprobs, which colour tokens. */
+  trainer?: TrainerCalls | undefined;
   /** Folder of a run to compare with. */
   other?: string | undefined;
   workOf: (reader: RunReader, id: string, signal: AbortSignal) => Promise<ShownWork>;
@@ -54,11 +57,11 @@ const otherPath = "other";
 async function appOf(
   reader: RunReader,
   links: PageLinks,
-  { texts, workOf }: ViewOrder,
+  { texts, trainer, workOf }: ViewOrder,
   stopped: AbortSignal,
   other: RunReader | null,
 ): Promise<Hono<ControlEnv>> {
-  const pages = new PageMaker(reader, links, await Vocabulary.of(reader.folder, texts));
+  const pages = new PageMaker(reader, links, await Vocabulary.of(reader.folder, texts), { trainer });
   const events = new RunEvents(reader, links, stopped);
   const shown = (id: string, signal: AbortSignal) => workOf(reader, id, AbortSignal.any([signal, stopped]));
   const otherRun = other && (async () => ({ run: other, below: `${otherPath}/`, set: null }));

@@ -10,7 +10,7 @@ import { taskRows } from "../run/group-table.ts";
 import { readListQuery } from "../run/query.ts";
 import { RunReader } from "../run/run-reader.ts";
 import type { ViewedRollout } from "../run/viewed-run.ts";
-import { windowTokens } from "../tokens/token-window.ts";
+import { type TrainerCalls, windowTokens } from "../tokens/token-window.ts";
 import { type TextSources, Vocabulary } from "../tokens/vocabulary.ts";
 import { assetNames, readAsset } from "./assets.ts";
 import { PageMaker } from "./make-pages.ts";
@@ -24,12 +24,21 @@ export type StaticOrder = {
   /** Filters as in an address (`reward=0&task=slug*`): the rollouts that get pages of their own. */
   only: string;
   texts?: TextSources | undefined;
+  /** A trainer's logprobs, which colour tokens. */
+  trainer?: TrainerCalls | undefined;
   /** Told how much will be written, before it is. */
   announce: (rollouts: number, pages: number) => void;
 };
 
 /** Returns how many pages and bytes were written. Throws `request_invalid` with the filter that is none. */
-export async function writeStatic({ folder, into, only, texts, announce }: StaticOrder): Promise<{ pages: number; bytes: number }> {
+export async function writeStatic({
+  folder,
+  into,
+  only,
+  texts,
+  trainer,
+  announce,
+}: StaticOrder): Promise<{ pages: number; bytes: number }> {
   const reader = await RunReader.open(folder);
   const asked = new URLSearchParams(only);
   const wrong = [...asked.keys()].find((name) => !filterNames.some((known) => known === name));
@@ -39,7 +48,7 @@ export async function writeStatic({ folder, into, only, texts, announce }: Stati
   const chosen = reader.rollouts.filter(({ entry }) => isMeant(entry));
   if (chosen.length === 0) throw new AlidadeError("not_found", `no rollout of ${folder} is as --only asks: ${only}`, { param: "only" });
   const names = new StaticNames(chosen);
-  const pages = new PageMaker(reader, names.links, await Vocabulary.of(folder, texts), staticPolicy);
+  const pages = new PageMaker(reader, names.links, await Vocabulary.of(folder, texts), { policy: staticPolicy, trainer });
   const groups = groupsOf(chosen);
   const turns = chosen.reduce((sum, { entry }) => sum + Math.min(entry.turns ?? 0, mostTurns), 0);
   announce(chosen.length, 2 + groups.length + chosen.length + 2 * turns);

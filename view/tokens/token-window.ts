@@ -1,13 +1,24 @@
 /** Reads a window of a session's tokens with all that is recorded of each. It does not decode tokens: an unknown text stays unknown. */
 import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
-import { defaultTrainer, type Judge, recordedReasonOf, TokenPaths, toJudge } from "../../reconstruct/index.ts";
+import {
+  defaultTrainer,
+  type Judge,
+  recordedReasonOf,
+  TokenPaths,
+  type ToldTokens,
+  type TrainerLogprobs,
+  toJudge,
+  toldTokens,
+} from "../../reconstruct/index.ts";
 
 export type TokenOfPage = {
   id: number;
   /** null: its text is not recorded. */
   text: string | null;
   logprob: number | null;
+  /** Recomputed by the trainer; null: not told of. */
+  trainer: number | null;
   /** null: the token is trained, or was not sampled. */
   reason: UntrainedReason | null;
 };
@@ -20,6 +31,8 @@ export type TokenRun = {
   turn: number | null;
   from: number;
   policy_version: string | null;
+  /** Why the trainer's logprobs of the call cannot be held against the recorded ones; null: they can, or there are none. */
+  not_comparable: string | null;
   tokens: TokenOfPage[];
 };
 
@@ -40,8 +53,15 @@ export const windowTokens = 2_000;
 
 export type WindowPlace = { trace: string | null; turn: number | null; from: number | null };
 
+export type TrainerCalls = ReadonlyMap<string, TrainerLogprobs>;
+
 /** null: no token ids are recorded. A turn's window begins a little before its first sampled token, to show context. */
-export function tokenWindow(trajectory: Trajectory, place: WindowPlace, textOf: TokenText): TokenWindow | null {
+export function tokenWindow(
+  trajectory: Trajectory,
+  place: WindowPlace,
+  textOf: TokenText,
+  trainer: TrainerCalls | null = null,
+): TokenWindow | null {
   const { traces, calls } = trajectory;
   const paths = new TokenPaths(trajectory);
   const call = place.turn === null ? undefined : calls[place.turn - 1];
@@ -54,7 +74,8 @@ export function tokenWindow(trajectory: Trajectory, place: WindowPlace, textOf: 
   const from = Math.min(Math.max(0, begin), Math.max(0, length - 1));
   const to = Math.min(length, from + windowTokens);
   const whyNot = toJudge(trajectory, defaultTrainer, trajectory);
-  return { trace_id: chosen.trace_id, length, from, to, runs: runsOf(nodes, [from, to], calls, whyNot, textOf) };
+  const toldOf = trainer === null ? () => null : toldTokens(trajectory, trainer);
+  return { trace_id: chosen.trace_id, length, from, to, runs: runsOf(nodes, [from, to], calls, { whyNot, textOf, toldOf }) };
 }
 
 const contextTokens = 100;
@@ -87,12 +108,13 @@ function positionOf(nodes: readonly TreeNode[], callId: string | undefined): num
   return 0;
 }
 
+type TokenFacts = { whyNot: Judge; textOf: TokenText; toldOf: (node: TreeNode) => ToldTokens | null };
+
 function runsOf(
   nodes: readonly TreeNode[],
   [from, to]: [number, number],
   calls: readonly CallRecord[],
-  whyNot: Judge,
-  textOf: TokenText,
+  { whyNot, textOf, toldOf }: TokenFacts,
 ): TokenRun[] {
   const turns = new Map(calls.map((call, at) => [call.call_id, { call, turn: at + 1 }]));
   const runs: TokenRun[] = [];
@@ -103,8 +125,14 @@ function runsOf(
       const { call = null, turn = null } = turns.get(node.call_id) ?? {};
       const fingerprint = call?.fingerprints?.tokenizer ?? null;
       const { kind, node_id, policy_version } = node;
-      const tokens = tokensOf(node, [first, last], whyNot(node)).map((token) => ({ ...token, text: textOf(fingerprint, token.id) }));
-      runs.push({ kind, node_id, call, turn, from: position + first, policy_version, tokens });
+      const told = toldOf(node);
+      const tokens = tokensOf(node, [first, last], whyNot(node)).map((token, at) => ({
+        ...token,
+        text: textOf(fingerprint, token.id),
+        trainer: told?.logprobs[first + at] ?? null,
+      }));
+      const not_comparable = told?.not_comparable ?? null;
+      runs.push({ kind, node_id, call, turn, from: position + first, policy_version, not_comparable, tokens });
     }
     position += node.token_ids.length;
   }
@@ -115,7 +143,11 @@ function runsOf(
  * If the record excludes a call, all of its tokens show that reason. If only a trainer's options exclude it, forced tokens
  * keep their own reason.
  */
-function tokensOf(node: TreeNode, [first, last]: [number, number], reason: UntrainedReason | null): Omit<TokenOfPage, "text">[] {
+function tokensOf(
+  node: TreeNode,
+  [first, last]: [number, number],
+  reason: UntrainedReason | null,
+): Omit<TokenOfPage, "text" | "trainer">[] {
   const isSampled = node.kind === "sampled";
   const hasForced = recordedReasonOf(node) === null || reason !== node.reason;
   return node.token_ids.slice(first, last).map((id, at) => {

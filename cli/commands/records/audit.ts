@@ -1,12 +1,13 @@
 /** `alidade audit`: checks that the recorded logprobs are the model's own, in the recorded context. */
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { AlidadeError } from "../../../base/errors.ts";
+import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import type { Media } from "../../../base/media/media.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { type Engine, type EngineFacts, openGguf } from "../../../engines/index.ts";
-import { DiskStore } from "../../../proxy/store/index.ts";
-import { type Audit, auditTrajectory, defaultTolerance, type Score } from "../../../reconstruct/index.ts";
+import { DiskStore, privateFileMode } from "../../../proxy/store/index.ts";
+import { type Audit, auditTrajectory, defaultTolerance, type Score, type TrainerLogprobs } from "../../../reconstruct/index.ts";
 import { table } from "../../../view/text/index.ts";
 import { print, say, toNats } from "../command-line.ts";
 import { trajectoriesOf } from "../overview/trajectories-of.ts";
@@ -30,16 +31,18 @@ export function audit(program: Command): void {
     .option("--gguf <file>", "score with llama.cpp in this process instead: an independent second opinion (needs node-llama-cpp)")
     .option("--policy <version>", "only what this policy version sampled")
     .option("--tolerance <nats>", "largest difference that passes; bfloat16 needs about 0.05", toNats, defaultTolerance)
+    .option("--logprobs <file>", "write the scored logprobs: a new file for `fidelity --trainer-logprobs` and `view --trainer-logprobs`")
     .option("--json", "print one JSON object a trajectory")
     .addHelpText(
       "after",
-      "\nExamples:\n  alidade audit --engine http://127.0.0.1:8000\n  alidade audit merge-ranges/0 --engine practice\n  alidade audit --gguf policy.gguf --json",
+      "\nExamples:\n  alidade audit --engine http://127.0.0.1:8000\n  alidade audit merge-ranges/0 --engine practice\n  alidade audit --gguf policy.gguf --json\n  alidade audit --engine http://127.0.0.1:8000 --logprobs scored.jsonl",
     )
     .action(async (rollout: string | undefined, flags: AuditFlags) => {
       const signal = terminal().stopSignal();
       const folder = await runFolderOf(flags.run);
       await using scorer = await openScorer(flags, signal);
       const store = new DiskStore(join(folder, "sessions"));
+      await using scored = flags.logprobs === undefined ? null : await openScored(flags.logprobs);
       const options = { tolerance: flags.tolerance, policyVersion: flags.policy };
       const totals = { compared: 0, wrong: 0, worst: 0 };
       const rows: string[][] = [];
@@ -55,7 +58,9 @@ export function audit(program: Command): void {
         const audited = await auditTrajectory(trajectory, scorer.of(trajectory, store.media), {
           ...options,
           readsImages: scorer.readsImages,
+          onScored: (call_id, logprobs) => scored?.keep({ call_id, rollout_id: trajectory.rollout_id, logprobs, policy_version: null }),
         });
+        await scored?.write();
         totals.compared += audited.compared;
         totals.wrong += audited.calls.reduce((sum, call) => sum + call.wrong, 0);
         totals.worst = Math.max(totals.worst, audited.worst ?? 0);
@@ -81,8 +86,27 @@ type AuditFlags = {
   gguf?: string;
   policy?: string;
   tolerance: number;
+  logprobs?: string;
   json?: boolean;
 };
+
+/** The file of `--logprobs`. The engine does not say which weights it has, so no line names a policy version. */
+async function openScored(path: string) {
+  const file = await open(path, "wx", privateFileMode).catch((error: unknown) => {
+    throw new AlidadeError("config_invalid", `--logprobs is ${path}, which cannot be made: ${messageOf(error)}`, { param: "logprobs" });
+  });
+  let lines = "";
+  return {
+    keep: (line: TrainerLogprobs) => {
+      lines += `${JSON.stringify(line)}\n`;
+    },
+    write: async () => {
+      await file.appendFile(lines);
+      lines = "";
+    },
+    [Symbol.asyncDispose]: () => file.close(),
+  };
+}
 
 type Scorer = AsyncDisposable & { readsImages: boolean; of(trajectory: Trajectory, media: Media): Score };
 

@@ -3,14 +3,15 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { newKey } from "../../../base/schema/ids.ts";
+import { readTrainerLogprobs } from "../../../view/fidelity/index.ts";
 import type { RunReader, ShownWork } from "../../../view/index.ts";
-import { openView, type TextSources, writeStatic } from "../../../view/server/index.ts";
+import { openView, type StaticOrder, writeStatic } from "../../../view/server/index.ts";
 import { print, say, toNumber } from "../command-line.ts";
 import { runFolderOf } from "../records/run-folder-of.ts";
 import { terminal } from "../terminal.ts";
 import type { OpenTextEngine } from "./open-text-engine.ts";
 
-type ViewFlags = TextFlags & { port: number; with?: string; static?: string; only: string[]; json?: boolean };
+type ViewFlags = TextFlags & { trainerLogprobs?: string; port: number; with?: string; static?: string; only: string[]; json?: boolean };
 type TextFlags = { tokenizer?: string; engine?: string; kind?: string; apiKeyEnv?: string };
 
 export function view(program: Command): void {
@@ -24,6 +25,10 @@ export function view(program: Command): void {
     .option("-e, --engine <url>", "server with the run's tokenizer, to be asked for such texts: vLLM, llama.cpp or `practice`")
     .option("-k, --kind <name>", "what server that is: see engine.kind in `alidade config --schema`")
     .option("--api-key-env <name>", "variable that holds that server's key")
+    .option(
+      "--trainer-logprobs <file>",
+      "logprobs that a trainer or `audit` recomputed, as `fidelity` takes them: tokens are coloured by the difference",
+    )
     .option("--static <folder>", "write the pages as files instead, which need no server: the run, its groups, and the rollouts of --only")
     .option("--only <filter>", "with --static: NAME=VALUE of the page's filters, such as reward=0; several times for several", collect, [])
     .option("--json", "print the link as one JSON object")
@@ -36,11 +41,12 @@ export function view(program: Command): void {
       const folder = await runFolderOf(run);
       await using engine = await textEngine(flags, signal);
       const texts = { tokenizer: flags.tokenizer, engine: engine?.source };
-      if (flags.static !== undefined) return await toFiles(folder, flags.static, texts, flags);
+      const trainer = flags.trainerLogprobs === undefined ? undefined : (await readTrainerLogprobs(flags.trainerLogprobs)).calls;
+      if (flags.static !== undefined) return await toFiles(folder, flags.static, { texts, trainer }, flags);
       const key = newKey();
       const { port } = flags;
       const other = flags.with === undefined ? undefined : await runFolderOf(flags.with);
-      await using opened = await openView({ folder, port, key, texts, other, workOf });
+      await using opened = await openView({ folder, port, key, texts, trainer, other, workOf });
       const url = `${opened.url}/?key=${key}`;
       print(flags.json ? JSON.stringify({ run: folder, url }) : url);
       say(`alidade: ${folder}, ${opened.reader.rollouts.length} rollouts; the link works on this machine until Ctrl-C`);
@@ -62,13 +68,18 @@ async function textEngine({ engine: url, kind, apiKeyEnv }: TextFlags, signal: A
   return openTextEngine({ engine: [url], ...(kind !== undefined && { kind }), ...(apiKeyEnv !== undefined && { apiKeyEnv }) }, signal);
 }
 
-async function toFiles(folder: string, into: string, texts: TextSources, { only, json }: ViewFlags): Promise<void> {
+async function toFiles(
+  folder: string,
+  into: string,
+  parts: Pick<StaticOrder, "texts" | "trainer">,
+  { only, json }: ViewFlags,
+): Promise<void> {
   const filters = new URLSearchParams(
     only.map((text): [string, string] => [text.split("=", 1)[0] ?? "", text.slice(text.indexOf("=") + 1)]),
   );
   const announce = (rollouts: number, pages: number) =>
     say(`alidade: writes ${rollouts} rollouts of ${folder} to ${into}: about ${pages} pages`);
-  const written = await writeStatic({ folder, into, only: filters.toString(), texts, announce });
+  const written = await writeStatic({ folder, into, only: filters.toString(), ...parts, announce });
   const page = join(into, "index.html");
   print(
     json ? JSON.stringify({ run: folder, page, ...written }) : `${page}: ${written.pages} pages, ${(written.bytes / 1e6).toFixed(1)} MB`,
