@@ -14,6 +14,7 @@ export const canonical = defineExporter({
   docs: {
     alignment: "tree",
     rows: "One line for each trajectory, whatever it holds, every attempt of a rollout among them; nothing is padded, selected or refused.",
+    teacher: "`teacher` of trajectory and nodes",
     loader: "alidade.rows",
     proof: { how: "ours", by: "the reader in the Python package" },
   },

@@ -68,6 +68,8 @@ export interface Exporter {
     alignment: "none" | "A" | "B" | "C" | "D" | "E" | "tree";
     /** What happens where the trainer wants a fixed number of rows: how it pads, selects or refuses; its dummy rows. */
     rows: string;
+    /** Fields that a teacher's logprobs have in a row (`alidade score`). Absent: the format has none for them. */
+    teacher?: string;
     /** Module of the Python package (`clients/python`) that makes the trainer's own objects of the rows; null where the file is all. */
     loader: string | null;
     /**

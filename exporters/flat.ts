@@ -20,6 +20,7 @@ export const flat = defineExporter({
   docs: {
     alignment: "B",
     rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) where no row fits. Nothing is padded. Missing logprobs are null. `media` says which picture stands at which tokens: `[{sha256, start, length}]`, the bytes in `media/` beside the file; `alidade.media` makes tensors of them.",
+    teacher: "`teacher_logprobs`",
     loader: "alidade.rows",
     proof: { how: "ours", by: "the reader in the Python package" },
   },

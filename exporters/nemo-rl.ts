@@ -1,7 +1,7 @@
 /** NeMo RL: one `DatumSpec` a line, its message log in token ids; `alidade.loaders.nemo_rl` makes the tensors. */
 import { z } from "zod";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import type { FlatRow } from "../reconstruct/index.ts";
+import { type FlatRow, teacherLogprobs } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
 import { mediaWithin } from "./rows/media.ts";
 import { firstPromptOf } from "./shapes/common-prompt.ts";
@@ -19,6 +19,7 @@ export const nemoRl = defineExporter({
   docs: {
     alignment: "D",
     rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do. A message has the pictures of its tokens (`media`). The loader turns them into packed tensors.",
+    teacher: "`teacher_reference_logprobs`",
     loader: "alidade.loaders.nemo_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (advantages, masks)" },
   },
@@ -49,8 +50,11 @@ function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: 
     end += token_ids.length;
     return [...input, { role: "assistant", content: "", token_ids, generation_logprobs: logprobs }];
   });
+  const teacher = teacherLogprobs(row);
   return {
     message_log,
+    // The message log ends with the last trained token, or with the made one of a dummy.
+    ...(teacher && { teacher_reference_logprobs: Array.from({ length: end }, (_, at) => (at < teacher.length ? teacher[at] : 0)) }),
     length: prompt.length,
     loss_multiplier: row.dummy ? 0 : 1,
     total_reward: reward,

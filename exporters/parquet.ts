@@ -21,6 +21,7 @@ export const parquet = defineExporter({
   docs: {
     alignment: "B",
     rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) where no row fits. Nothing is padded. Missing logprobs are null.",
+    teacher: "`teacher_logprobs`",
     loader: null,
     proof: { how: "trainer", by: "pyarrow 26.0.1" },
   },

@@ -1,7 +1,7 @@
 /** prime-rl: one `TrainingSample` a line, its fields by name; all arrays are as long as the row. */
 import { z } from "zod";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import { type FlatRow, fullLength, perToken } from "../reconstruct/index.ts";
+import { type FlatRow, fullLength, perToken, teacherLogprobs } from "../reconstruct/index.ts";
 import { defineExporter, type ExportOptions } from "./exporter.ts";
 import { advantageOption, creditOption, rowsWithAdvantage } from "./rows/advantages.ts";
 import { mediaOf } from "./rows/media.ts";
@@ -20,6 +20,7 @@ export const primeRl = defineExporter({
   docs: {
     alignment: "B",
     rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so a rollout without trained tokens still counts in the baseline. They are reward minus mean, as in prime-rl's GRPO. Each token has its own: `credit` gives a turn that others were forked behind the mean of what came of it. A row of which all are 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Each token has its temperature, so no temperature is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`). The loader turns pictures (`media`) into `mm_kwargs` and `mm_token_type_ids`.",
+    teacher: "`ref_logprobs`",
     loader: "alidade.loaders.prime_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (`prepare_batch`, loss)" },
   },
@@ -45,6 +46,7 @@ type Options = Pick<ExportOptions<{ env_name: string }>, "own" | "temperature">;
 
 function toSample(row: FlatRow, trajectory: Trajectory, advantages: number[], { own, temperature }: Options): Record<string, unknown> {
   const { mask, logprobs } = fullLength(row);
+  const teacher = teacherLogprobs(row);
   const temperatureOf = new Map(trajectory.calls.map((call) => [call.call_id, call.sampling.temperature ?? temperature]));
   const trained = row.segments.find((segment) => segment.trainable);
   // prime-rl needs a number; for untrained tokens its value does not matter.
@@ -53,6 +55,7 @@ function toSample(row: FlatRow, trajectory: Trajectory, advantages: number[], { 
     token_ids: row.token_ids,
     mask: mask.map((each) => each === 1),
     logprobs,
+    ...(teacher && { ref_logprobs: teacher }),
     ...mediaOf(row),
     temperatures: perToken(row, ({ trainable, call_id }) => (trainable ? (temperatureOf.get(call_id) ?? filler) : filler)),
     env_name: own.env_name,

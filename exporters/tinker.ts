@@ -2,7 +2,7 @@
  * tinker: one `Datum` a line, inputs without the last token and targets without the first. Advantages need the whole
  * group, and tinker-cookbook computes them its own way: the loader hands it the rewards, and fills them in.
  */
-import { shifted } from "../reconstruct/index.ts";
+import { shifted, teacherLogprobs } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { scoredRows } from "./shapes/scored-rows.ts";
@@ -15,6 +15,7 @@ export const tinker = defineExporter({
   docs: {
     alignment: "C",
     rows: "A Datum for each branch of a rollout; the rollout's reward counts once in its group. Nothing is padded. A rollout that trains nothing is a Datum of mask 0.",
+    teacher: "`teacher_logprobs`, beside the Datum",
     loader: "alidade.loaders.tinker",
     proof: { how: "trainer", by: "tinker 0.38.0, tinker-cookbook 0.6.1" },
   },
@@ -26,10 +27,12 @@ export const tinker = defineExporter({
       const index = sessionOf(group_id, trajectory);
       for (const row of scoredRows(trajectory, options, report)) {
         const { input_ids, target_ids, mask, logprobs } = shifted(row);
+        const teacher = teacherLogprobs(row);
         report.rows++;
         yield JSON.stringify({
           model_input: input_ids,
           loss_fn_inputs: { target_tokens: target_ids, logprobs, mask },
+          ...(teacher && { teacher_logprobs: teacher.slice(1) }),
           reward: row.reward,
           group_id,
           sample_index: index,

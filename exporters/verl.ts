@@ -24,7 +24,8 @@ export const verl = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "A",
-    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0. The loader turns pictures (`media`, counted from the first token of `prompts`) into `multi_modal_inputs` and positions. It needs verl's own processor for this. A rollout that a teacher scored has `teacher_ids` and `teacher_logprobs` as verl's teacher gives them: over prompt and response, one entry a token, moved by one (entry `i` is about token `i + 1`), 0.0 where the mask is 0. A trained token that was not scored is null there, and the loader refuses its row.",
+    rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0. The loader turns pictures (`media`, counted from the first token of `prompts`) into `multi_modal_inputs` and positions. It needs verl's own processor for this.",
+    teacher: "`teacher_ids`, `teacher_logprobs`",
     loader: "alidade.loaders.verl",
     proof: { how: "trainer", by: "verl 0.9.1" },
   },

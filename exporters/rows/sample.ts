@@ -4,7 +4,7 @@
  */
 
 import type { Trajectory } from "../../base/schema/trajectory.ts";
-import { type FlatRow, responseOnly } from "../../reconstruct/index.ts";
+import { type FlatRow, responseOnly, teacherLogprobs } from "../../reconstruct/index.ts";
 import type { ExportOptions, ExportReport } from "../exporter.ts";
 import { toChatMessages } from "../shapes/chat-messages.ts";
 import { scoredRows } from "../shapes/scored-rows.ts";
@@ -45,6 +45,7 @@ function toSample(
   numbers: { group_index: number; index: number; rollout_id: number },
 ): TrainingSample {
   const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
+  const teacher = teacherLogprobs(row);
   const calls = callsOfRow(row, trajectory);
   const first = calls[0] ?? trajectory.calls[0];
   return {
@@ -55,6 +56,7 @@ function toSample(
     response_length: response_ids.length,
     loss_mask: mask,
     rollout_log_probs: logprobs,
+    ...(teacher && { teacher_log_probs: teacher.slice(prompt_ids.length) }),
     ...mediaOf(row),
     reward: row.reward,
     // miles counts how old a sample is by those of them that are numbers; slime only shows them.

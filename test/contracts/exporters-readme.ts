@@ -40,14 +40,15 @@ export function exportersReadme(): string {
     "",
     'A loader is a module of the Python package of the checkout and of the npm package: `pip install ./clients/python`, or `pip install "$(npm root -g)/alidade/clients/python"`. It imports its trainer when it is called.',
     "",
-    row(["format", "a row is", "for", "alignment", "own options", "shown by"]),
-    row(["---", "---", "---", "---", "---", "---"]),
+    row(["format", "a row is", "for", "alignment", "a teacher's logprobs", "own options", "shown by"]),
+    row(["---", "---", "---", "---", "---", "---", "---"]),
     ...exporters.map((one) =>
       row([
         `[\`${one.name}\`](${one.name}.ts)`,
         one.title,
         one.objective,
         one.docs.alignment === "none" ? "-" : one.docs.alignment,
+        one.docs.teacher ?? "-",
         Object.keys(one.options.shape)
           .map((key) => `\`--${key.replaceAll("_", "-")}\``)
           .join(" ") || "-",
@@ -64,6 +65,15 @@ export function exportersReadme(): string {
     ...Object.entries(families).map(([name, meaning]) => `* **${name}**: ${meaning}.`),
     "",
     "Where a mask is 0, the formats of alignment A, B and C write the logprob 0.0. `flat`, `parquet` and `canonical` write what was recorded: null where the token was not sampled or has no logprob, and its own logprob where it was sampled and is not trained (0 where a grammar forced it).",
+    "",
+    "## A teacher's logprobs",
+    "",
+    "Rows of a rollout that [a teacher scored](../docs/teachers.md) have them in the field of the table, with the alignment of the format and 0.0 where the mask is 0 (`flat`, `parquet` and `canonical`: null where nothing was scored). A trained token that was not scored is null, and the loader refuses its row; it also refuses a file of which only some rows are scored. `-`: the format has no such field, and they are left out.",
+    "",
+    "* `verl`: as verl's own teacher gives them, `[tokens, 1]` over prompt and response, moved by one: entry `i` is about token `i + 1`, and the last one about none.",
+    "* `nemo-rl`: entry `i` is about token `i` of the message log. NeMo RL's asynchronous GRPO reads them from its batch (`teacher_logprobs` of the loader makes `[B, S]`); its other loops run a reference model of their own.",
+    "* TRL: what `rollout_func` returns and `RolloutSample` of asynchronous GRPO have no field for them; GRPO runs a reference model of its own.",
+    "* `tinker`: a Datum has no field for them. `distilled` of the loader gives them to the cookbook's own on-policy distillation, which adds to the advantages.",
     "",
     "## Pictures",
     "",

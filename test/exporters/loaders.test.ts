@@ -85,8 +85,8 @@ print(json.dumps([say(name) for name in ("scored", "plain", "half", "missing")])
   };
   const [all, none, half, without] = (await python(script, files)) as [boolean, boolean, string, string];
   assert.deepEqual([all, none], [true, false]);
-  assert.match(half, /^grp_1_0: it has no teacher_logprobs, and other rows have: score the whole run/);
-  assert.match(without, /^grp_0_0: the teacher gave \d+ of its trained tokens no logprob/);
+  assert.match(half, /^row 3: some rows have teacher_logprobs and others have not: score the whole run/);
+  assert.match(without, /^row 0: the teacher gave \d+ of its trained tokens no logprob/);
 });
 
 test("slime: a rollout of three samples is one entry of its group's baseline", async (t) => {

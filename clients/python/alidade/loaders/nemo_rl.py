@@ -1,10 +1,14 @@
 """NeMo RL's data of rows that Alidade exported (alidade export --format nemo-rl).
 
     batch = [datum(row) for row in read("nemo.jsonl")]        # one DatumSpec a rollout, groups one after the other
+    batch["teacher_reference_logprobs"] = teacher_logprobs(rows, S)   # after `alidade score`
 """
 
 from ..media import tensors
 from ..rows import read  # noqa: F401  (a user of this module needs no other)
+from ..teachers import checked
+
+TEACHER = "teacher_reference_logprobs"
 
 
 def datum(row, processor=None, pictures=None):
@@ -21,6 +25,17 @@ def datum(row, processor=None, pictures=None):
         for message in row["message_log"]
     ]
     return {**row, "message_log": log}
+
+
+def teacher_logprobs(rows, length):
+    """The `[B, S]` tensor `teacher_reference_logprobs` of a batch, by which NeMo RL's asynchronous GRPO distils (after `alidade score`):
+    entry `i` is about token `i` of the message log, 0.0 where nothing is trained and behind the end. `length`: S."""
+    import torch
+
+    taught = [row["teacher_reference_logprobs"] for row in checked(rows, TEACHER) if TEACHER in row]
+    if len(taught) < len(rows):
+        raise ValueError("no teacher scored these rows: alidade score")
+    return torch.tensor([values + [0.0] * (length - len(values)) for values in taught], dtype=torch.float32)
 
 
 def _packed(message, processor, pictures):

@@ -5,17 +5,20 @@ packs them, and an orchestrator of your own sends them:
 
     grid = micro_batches("prime.jsonl", seq_len=32768, num_train_workers=8)
     await setup_micro_batch_sender(output_dir, data_world_size, step, transport).send(grid)
+
+After `alidade score` each sample has `ref_logprobs`, which the `ref_kl` loss reads.
 """
 
 from ..media import MediaError, beside, with_fields
 from ..rows import read
+from ..teachers import checked
 
 
 def training_samples(file, processor=None, pictures=None):
     """`TrainingSample` of prime-rl's transport, fields by name. `processor`: the model's own, for rows with pictures."""
     from prime_rl.transports.rollouts import types
 
-    for row in read(file):
+    for row in checked(read(file), "ref_logprobs"):
         made = with_fields(row, pictures or beside(file), processor, "prime-rl")
         if "mm_kwargs" in made:
             if "mm_kwargs" not in types.TrainingSample.__struct_fields__:

@@ -3,6 +3,8 @@
     write_debug_dump("slime.jsonl", "rollout_0.pt", rollout_id=0)     # then: --load-debug-rollout-data rollout_0.pt
     for sample in samples("slime.jsonl"): ...                          # slime.utils.types.Sample
 
+After `alidade score` each sample has `teacher_log_probs`, for on-policy distillation.
+
 Where a rollout gave several samples, slime takes the whole batch for one group. Name this in its place:
 
     --custom-reward-post-process-path alidade.loaders.slime.post_process_rewards
@@ -10,6 +12,7 @@ Where a rollout gave several samples, slime takes the whole batch for one group.
 
 from ..media import beside, with_fields
 from ..rows import read
+from ..teachers import checked
 
 
 def samples(file, package="slime", processor=None, pictures=None):
@@ -29,7 +32,7 @@ def write_debug_dump(file, out, rollout_id, processor=None, pictures=None):
 
 def _rows(file, processor, pictures):
     # miles has the same fields of the same names.
-    return (with_fields(row, pictures or beside(file), processor, "slime") for row in read(file))
+    return (with_fields(row, pictures or beside(file), processor, "slime") for row in checked(read(file), "teacher_log_probs"))
 
 
 def post_process_rewards(args, samples):

@@ -16,6 +16,7 @@ import inspect
 
 from ..media import MediaError, tensors as tensors_of
 from ..rows import read  # noqa: F401  (a user of this module needs no other)
+from ..teachers import checked
 
 
 def data_proto(rows, prompt_length, response_length, pad_token_id, processor=None, pictures=None):
@@ -25,6 +26,7 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
     from tensordict import TensorDict
     from verl import DataProto
 
+    taught = _taught(rows)
     for row in rows:
         for name, length in (("prompts", prompt_length), ("responses", response_length)):
             if len(row[name]) > length:
@@ -51,7 +53,7 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
         "rollout_log_probs": right([[float(each) for each in row["rollout_log_probs"]] for row in rows], 0.0),
         "rm_scores": scores,
     }
-    if _taught(rows):
+    if taught:
         # Over the whole width, as verl pads what its own teacher gives.
         wide = lambda name, fill: torch.stack([
             torch.tensor([[fill]] * (prompt_length - len(row["prompts"])) + row[name] + [[fill]] * (response_length - len(row["responses"])))
@@ -78,17 +80,8 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
 
 
 def _taught(rows):
-    """Do the rows have a teacher's logprobs? verl's distillation wants them of every row and every trained token."""
-    without = [row["key"] for row in rows if "teacher_logprobs" not in row]
-    if len(without) == len(rows):
-        return False
-    if without:
-        raise ValueError(f"{without[0]}: it has no teacher_logprobs, and other rows have: score the whole run (alidade score)")
-    for row in rows:
-        missing = sum(logprob is None for (logprob,) in row["teacher_logprobs"])
-        if missing:
-            raise ValueError(f"{row['key']}: the teacher gave {missing} of its trained tokens no logprob (alidade show says why): leave the row out")
-    return True
+    # Every row is looked at, whatever the first one says.
+    return any(["teacher_logprobs" in row for row in checked(rows, "teacher_logprobs")])
 
 
 def multi_modal(row, processor=None, pictures=None):

@@ -1,0 +1,17 @@
+"""A teacher's logprobs in rows that Alidade exported after `alidade score` (docs/teachers.md)."""
+
+
+def checked(rows, field):
+    """The rows, as they come. Raises ValueError where only some of them have `field`, or a trained token has none: trainers would read
+    a missing number as one."""
+    has = None
+    for at, row in enumerate(rows):
+        values = row.get(field)
+        if has is None:
+            has = values is not None
+        if has != (values is not None):
+            raise ValueError(f"row {at}: some rows have {field} and others have not: score the whole run (alidade score)")
+        missing = sum(one is None or one == [None] for one in values or ())
+        if missing:
+            raise ValueError(f"row {at}: the teacher gave {missing} of its trained tokens no logprob (alidade show says why): leave the row out")
+        yield row
