@@ -23,7 +23,7 @@ export type RunSetup = {
   /** Hands out the backend's sandboxes, made ahead; each is made when it is asked for where left out. */
   warm?: WarmPool;
   /** Ends one rollout in the place of the process; an exception that no step awaits ends the process where left out. */
-  guard?: Pick<LastGuard, "claim" | "run" | "step" | "aside" | "isSuspect" | "alone" | "crashFile" | "blameless">;
+  guard?: Pick<LastGuard, "claim" | "run" | "step" | "aside" | "isSuspect" | "takeTurn" | "crashFile" | "blameless">;
   /** What is left of the disk; nothing is looked at where left out. */
   disk?: DiskBudget;
   /** Those that a task may name; the built-in ones where left out. */

@@ -59,7 +59,7 @@ export interface RolloutSource<Claim extends ClaimedRollout, End extends LineEnd
 
 /** `rules`: when a task is set aside. */
 export type LineSetup = AfterFailure & Pick<RunSetup, "max_null_share"> & { guard?: LineGuard | undefined; rules: WatchRules };
-type LineGuard = Pick<NonNullable<RunSetup["guard"]>, "claim" | "aside" | "isSuspect" | "alone">;
+type LineGuard = Pick<NonNullable<RunSetup["guard"]>, "claim" | "aside" | "isSuspect" | "takeTurn">;
 
 /** `isWaiting`: a suspect whose turn has not come holds no slot. */
 type OnTheLine<Claim, Slot> = { claim: Claim; slot: Slot; isWaiting: boolean; stop: AbortController };
@@ -177,7 +177,7 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
     if (!guard?.isSuspect(one.claim.rollout_id)) return this.#attempt(one, signal);
     one.isWaiting = true;
     this.#room.add(); // its slot is free for another claim
-    const leave = await guard.alone.enter(AbortSignal.any([signal, this.#drain])).catch(() => null);
+    const leave = await guard.takeTurn(keyOf(one.claim), AbortSignal.any([signal, this.#drain])).catch(() => null);
     one.isWaiting = false;
     // An attempt whose own signal has fired ends at once.
     if (leave === null) return signal.aborted ? this.#attempt(one, signal) : null;

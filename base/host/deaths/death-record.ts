@@ -31,6 +31,7 @@ const Running = z.strictObject({
   began: z.string(),
   running: z.array(z.string()),
   waiting: z.array(z.string()).default([]),
+  queued: z.array(z.string()).default([]),
 });
 
 const Crash = z.strictObject({
@@ -51,8 +52,9 @@ const Entry = z.discriminatedUnion("type", [
     culprit: z.string().nullable(),
     why: z.string(),
     running: z.array(z.string()),
-    // Older records have neither field.
+    // Older records have none of these.
     waiting: z.array(z.string()).default([]),
+    queued: z.array(z.string()).default([]),
     calls: z.record(z.string(), z.number()).default({}),
   }),
   z.strictObject({ type: z.literal("forgiven"), at: z.string(), names: z.array(z.string()) }),
@@ -68,6 +70,7 @@ export class DeathRecord implements Disposable {
   /** Attempts that are claimed and not over, the running ones included. */
   readonly #claimed = new Set<string>();
   readonly #running = new Set<string>();
+  readonly #queued = new Set<string>();
   readonly #crashes = new Map<string | null, number>();
   /** The death that was found; null after an orderly end. */
   readonly found: Death | null;
@@ -130,6 +133,17 @@ export class DeathRecord implements Disposable {
     if (this.#running.delete(attempt)) this.#write();
   }
 
+  /** Marks the attempt as one that waits for its turn. */
+  queues(attempt: string): void {
+    this.#queued.add(attempt);
+    this.#write();
+  }
+
+  /** Ends that mark. */
+  leavesQueue(attempt: string): void {
+    if (this.#queued.delete(attempt)) this.#write();
+  }
+
   /** Gives up the claim. */
   leaves(attempt: string): void {
     this.#running.delete(attempt);
@@ -170,8 +184,9 @@ export class DeathRecord implements Disposable {
   /** Synchronous, for nothing may begin before it is written down; ten microseconds to the page cache, which outlives the process. */
   #write(): void {
     const file = join(this.#folder, "running.json");
-    const waiting = [...this.#claimed].filter((attempt) => !this.#running.has(attempt));
-    const text = JSON.stringify({ life: this.#life, pid: process.pid, began: this.#began, running: [...this.#running], waiting });
+    const [running, queued] = [[...this.#running], [...this.#queued]];
+    const waiting = [...this.#claimed].filter((attempt) => !this.#running.has(attempt) && !this.#queued.has(attempt));
+    const text = JSON.stringify({ life: this.#life, pid: process.pid, began: this.#began, running, waiting, queued });
     try {
       writeFileSync(`${file}.new`, `${text}\n`, privateFile);
       renameSync(`${file}.new`, file);
@@ -184,13 +199,13 @@ async function deathIn(folder: string, countCalls?: CountCalls): Promise<(Death 
   const fatal = await takeFatalMark(folder);
   const text = await readFile(join(folder, "running.json"), "utf8").catch(() => null);
   const last = text === null ? undefined : Running.safeParse(tryJson(text)).data;
-  if (last === undefined || last.running.length + last.waiting.length === 0) return null;
+  if (last === undefined || last.running.length + last.waiting.length + last.queued.length === 0) return null;
   const crashes = await linesOf(join(folder, "crashes.jsonl"), (value) => Crash.parse(value));
   const end = crashes.findLast(({ life, ended }) => ended && life === last.life);
-  const { life, running, waiting } = last;
+  const { life, running, waiting, queued } = last;
   // If the calls cannot be counted, no progress is assumed.
   const counted = (await countCalls?.(running).catch(() => undefined)) ?? new Map<string, number>();
-  const found = { life, running, waiting, calls: Object.fromEntries(counted) };
+  const found = { life, running, waiting, queued, calls: Object.fromEntries(counted) };
   if (end !== undefined) return { ...found, by: "crash", culprit: end.name && nameOf(end.name), why: end.message.slice(0, mostWhy) };
   if (fatal !== null) return { ...found, by: "crash", culprit: null, why: fatal };
   return { ...found, by: "kill", culprit: null, why: "it was killed, or the machine went down" };

@@ -18,8 +18,10 @@ export type Death = {
   why: string;
   /** Attempts (`name#number`) that ran. */
   running: string[];
-  /** Attempts that waited for their turn, or for something that they need. */
+  /** Attempts that waited for something that they need. */
   waiting: string[];
+  /** Suspects that waited for their turn: they did nothing in this process. */
+  queued: string[];
   /** Attempt -> its finished calls, those of the attempts that it continues included. Absent: none, or unknown. */
   calls: Record<string, number>;
 };
@@ -52,7 +54,7 @@ export function judgeDeaths(entries: readonly DeathEntry[]): Blame {
       continue;
     }
     const further = entry.running.filter((attempt) => getsFurther(lives, attempt, entry.calls[attempt] ?? 0));
-    blameless.push([...entry.waiting, ...further]);
+    blameless.push([...entry.waiting, ...entry.queued, ...further]);
     if (entry.by === "kill") {
       for (const attempt of entry.running) {
         const count = countKill(lives, nameOf(attempt), further.includes(attempt));

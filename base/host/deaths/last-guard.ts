@@ -25,7 +25,7 @@ export class LastGuard implements AsyncDisposable {
   readonly #record: DeathRecord;
   readonly #note: (text: string) => void;
   /** Suspects run one at a time. */
-  readonly alone = new Limiter(1);
+  readonly #alone = new Limiter(1);
   /** Name -> why it is set aside. */
   aside: ReadonlyMap<string, string>;
   #suspects: ReadonlySet<string>;
@@ -95,6 +95,16 @@ export class LastGuard implements AsyncDisposable {
     return { [Symbol.dispose]: () => this.#record.rests(attempt) };
   }
 
+  /** Waits until no other suspect runs. Returns what ends the turn. A death of the process meanwhile is not this attempt's doing. */
+  async takeTurn(attempt: string, signal: AbortSignal): Promise<() => void> {
+    this.#record.queues(attempt);
+    try {
+      return await this.#alone.enter(signal);
+    } finally {
+      this.#record.leavesQueue(attempt);
+    }
+  }
+
   /** What ended the process is known to the next one. `name`: what it comes from. */
   ends(error: unknown, name: string | null): void {
     this.#record.crashed(error, name, true);
@@ -109,7 +119,8 @@ export class LastGuard implements AsyncDisposable {
     fail(error);
   }
 
-  #deathText({ by, why, running: ran, waiting }: Death): string {
+  #deathText({ by, why, running: ran, waiting: needy, queued }: Death): string {
+    const waiting = [...needy, ...queued];
     const suspects = [...ran, ...waiting].filter((attempt) => this.isSuspect(nameOf(attempt))).length;
     const what = suspects > 0 ? `; its ${suspects} suspects run one at a time now` : "";
     return `the process before ended ${by === "kill" ? "from outside" : "by a crash"} while ${ran.length} rollouts ran${waiting.length > 0 ? ` and ${waiting.length} waited` : ""}: ${why}${what}`;

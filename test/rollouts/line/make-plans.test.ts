@@ -31,7 +31,9 @@ function guardOf({ suspects = [], aside = {} }: { suspects?: number[]; aside?: R
   const isSuspect = (id: string): boolean => suspects.includes(Number(id.slice(-1)));
   const claim = () => ({ [Symbol.dispose]: () => undefined });
   const own = { blameless: [], claim, step: claim };
-  return { ...own, aside: new Map(Object.entries(aside)), alone: new Limiter(1), crashFile: "", isSuspect, run: around };
+  const alone = new Limiter(1);
+  const takeTurn: Guard["takeTurn"] = (_attempt, signal) => alone.enter(signal);
+  return { ...own, aside: new Map(Object.entries(aside)), takeTurn, crashFile: "", isSuspect, run: around };
 }
 
 test("suspects of an earlier death run one at a time beside the others, which go on in their slots", async (t) => {

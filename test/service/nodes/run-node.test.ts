@@ -112,9 +112,10 @@ test("suspects of an earlier death run one at a time, and hold no slot while the
   };
   const others = Promise.withResolvers<void>();
   let [active, most] = [0, 0];
+  const alone = new Limiter(1);
   const guard: RunSetup["guard"] = {
     aside: new Map(),
-    alone: new Limiter(1),
+    takeTurn: (_attempt, signal) => alone.enter(signal),
     crashFile: "",
     blameless: [],
     claim: () => ({ [Symbol.dispose]: () => undefined }),

@@ -10,6 +10,7 @@ const death = (by: "crash" | "kill", running: string[], culprit: string | null =
   why: "why",
   running: running.map((name) => `${name}#1`),
   waiting: [],
+  queued: [],
   calls: {},
 });
 
@@ -38,6 +39,13 @@ test("a crash among several makes all of them suspects, and the next one sets th
   const first = death("crash", ["a", "b", "c"]);
   assert.deepEqual(judged(first), { aside: [], suspects: ["a", "b", "c"] });
   assert.deepEqual(judged(first, death("crash", ["b", "x", "y"])), { aside: ["b"], suspects: ["a", "c"] });
+});
+
+test("a suspect that waited for its turn has no part in a crash of the one that ran", () => {
+  const [first, second] = [death("crash", ["a", "b", "c"]), { ...death("crash", ["b"]), queued: ["a#1", "c#1"] }];
+  assert.deepEqual(judged(first, second), { aside: ["b"], suspects: ["a", "c"] });
+  const { blameless } = judgeDeaths([first, second]);
+  assert.deepEqual(blameless, ["a#1", "c#1"]);
 });
 
 test("a culprit costs two crashes at most, whatever runs beside it, and nothing else is set aside", () => {
