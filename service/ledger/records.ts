@@ -4,7 +4,7 @@ import { Branching } from "../../base/schema/branching.ts";
 import { Policy } from "../../base/schema/policy.ts";
 import { groupBiases } from "../../base/schema/reasons/group-biases.ts";
 import { wordsOf } from "../../base/schema/reasons/meaning.ts";
-import { ResumeRecord, Tier } from "../../base/schema/rollout.ts";
+import { ResumeRecord, Tier, UserRecord } from "../../base/schema/rollout.ts";
 import { ForkedFrom, Purpose, SessionOptions } from "../../base/schema/session-spec.ts";
 import { Task } from "../../base/schema/task.ts";
 
@@ -289,6 +289,9 @@ export const AttemptResult = z.strictObject({
   resume: ResumeRecord.nullable()
     .default(null)
     .describe("how it went on where its node had died; null: it did not, or another node had the log of its session"),
+  user: UserRecord.nullable()
+    .default(null)
+    .describe("who spoke for the user of its task; null: the task has none, it was not asked yet, or an earlier version wrote the row"),
   times: z.record(z.string(), z.number()).describe("Unix milliseconds: queued, init, ready (for the harness), run, ran, post, done"),
   payload: PayloadRef.nullable().describe("null: no call was recorded"),
 });

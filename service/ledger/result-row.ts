@@ -84,6 +84,7 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
     trainable_tokens: 0,
     figures: null,
     resume: null,
+    user: null,
     times: {},
     payload: null,
   };

@@ -23,6 +23,7 @@ export function attemptResult({ record, trajectory }: RolloutOutcome, payload: A
     trainable_tokens: summary?.trainable_tokens ?? 0,
     figures: trajectory && attemptFigures(trajectory),
     resume: record.resume,
+    user: record.user,
     times: record.times,
     payload,
   };

@@ -40,7 +40,7 @@ export function recordOfResult(row: ResultRow, trajectory: Trajectory | null, ha
     forked_from: trajectory?.forked_from ?? null,
     replay: trajectory?.replay ?? null,
     resume: row.resume,
-    user: null,
+    user: row.user,
     times,
     output_tail: null,
     summary: trajectory && {

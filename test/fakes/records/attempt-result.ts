@@ -19,6 +19,7 @@ export function attemptResult(more: Partial<AttemptResult> = {}): AttemptResult 
     trainable_tokens: 3,
     figures: null,
     resume: null,
+    user: null,
     times: {},
     payload: null,
     ...more,

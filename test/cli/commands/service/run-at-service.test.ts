@@ -47,6 +47,8 @@ function running(args: string[], env: Record<string, string> = {}) {
   return { ended, terminal, stop: () => stop.abort(new Error("stopped by a signal")) };
 }
 
+const customer = { session_id: "ses2", model: "user-model", turns: 3, sampled_tokens: 9, end: "stop" as const };
+
 /** Ends so many of what is queued, each with a trajectory of its own, and says which. */
 async function finish({ ledger, lease, blobs }: Service, count: number): Promise<string[]> {
   const claims = (await ledger.claim(lease, count)) as Claim[];
@@ -54,7 +56,7 @@ async function finish({ ledger, lease, blobs }: Service, count: number): Promise
     const { set_id, rollout_id, attempt } = claim;
     const trajectory = goldenTrajectory({ reward: 1, rollout_id, attempt });
     const payload = await putPacked(blobs, `${set_id}/${rollout_id}/${attempt}`, trajectory);
-    await ledger.finish(claim, attemptResult({ payload }));
+    await ledger.finish(claim, attemptResult({ payload, user: customer }));
   }
   return claims.map(({ rollout_id }) => rollout_id);
 }
@@ -198,6 +200,10 @@ test("a stop keeps what has come and leaves the service at work, a run goes on a
   assert.equal(new Set(records.map(({ rollout_id }) => rollout_id)).size, 4);
   // These nodes are of an earlier version: they kept no record.
   assert.ok(records.every(({ verdict, state, summary }) => verdict === null && state === "done" && summary?.turns === 1));
+  assert.ok(
+    records.every(({ user }) => user?.session_id === "ses2" && user.end === "stop"),
+    "the result says who spoke for the user",
+  );
   assert.deepEqual(
     (await readTrajectories(run)).map(({ reward }) => reward),
     [1, 1, 1, 1],
