@@ -11,7 +11,6 @@ export { eachTrajectory, readRollouts, readTrajectories } from "./records/run-re
 export { type Regraded, type Regrading, regrade } from "./regrade.ts";
 export { type ReplayOrder, toReplayPlans } from "./replay/to-replay-plans.ts";
 export { toResumePlan } from "./replay/to-resume-plan.ts";
-export { whyNotReplayed } from "./replay/why-not-replayed.ts";
 export { describedResumes, type ResumeTally, resumeTally } from "./resume-tally.ts";
 export type { ResumePlan, RolloutPlan } from "./rollout-plan.ts";
 export { type Rollouts, rolloutsOn } from "./rollouts.ts";

@@ -3,6 +3,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
 import type { EnginePool } from "../../proxy/pool/index.ts";
+import { whyNotReplayed } from "../replay/why-not-replayed.ts";
 
 /** The fields of a harness that decide whether it can take a task. */
 export type TakingHarness = Pick<Harness, "name" | "title" | "tools" | "skills" | "resumes">;
@@ -26,6 +27,14 @@ export function assertTakesTask({ environment, simulated_user }: Task, { name, t
       "simulated_user",
       `is set, and ${title} cannot go on with its conversation in a new process: use another harness than ${name}.`,
     );
+}
+
+/** Throws `task_invalid` for a task whose rollouts cannot be forked. A run or a set with `branching` takes none of them. */
+export function assertForkable(task: Task): void {
+  const not = whyNotReplayed(task);
+  if (not === null) return;
+  const message = `task ${task.task_id} ${not}, so its rollouts cannot be forked: run it without branching.`;
+  throw new AlidadeError("task_invalid", message, { param: task.steps ? "steps" : "simulated_user" });
 }
 
 /** Rejects with `task_invalid` for a user's model that no engine serves. */

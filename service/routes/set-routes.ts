@@ -2,11 +2,9 @@
 import { z } from "zod";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { Turns } from "../../base/host/turns.ts";
-import type { Task } from "../../base/schema/task.ts";
 import { nothing } from "../../proxy/control/index.ts";
-import { assertTakesTask } from "../../rollouts/accepted/index.ts";
+import { assertForkable, assertTakesTask } from "../../rollouts/accepted/index.ts";
 import { branchingPolicies } from "../../rollouts/branching/index.ts";
-import { whyNotReplayed } from "../../rollouts/index.ts";
 import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/index.ts";
 import type { Caller } from "../callers/caller.ts";
 import { passReward } from "../figures/index.ts";
@@ -250,13 +248,6 @@ function assertNotTooMany(groups: number, spec: SetSpec): void {
     `the request has ${groups} groups with ${rollouts} rollouts: send ${fitting} groups at most (${mostRollouts} rollouts) with one request, and the others with further ones`,
     { status: 413 },
   );
-}
-
-function assertForkable(task: Task): void {
-  const not = whyNotReplayed(task);
-  if (not === null) return;
-  const message = `task ${task.task_id} ${not}, so its rollouts cannot be forked: give it to a set without branching`;
-  throw new AlidadeError("request_invalid", message, { param: "task" });
 }
 
 /** Refuses a policy in a file: nodes on other machines do not have the file. */

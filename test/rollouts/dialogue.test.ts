@@ -7,7 +7,8 @@ import { AlidadeError } from "../../base/errors.ts";
 import { isNeverTrained } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { commandHarness, type Harness, harnesses } from "../../harnesses/index.ts";
-import { assertTakesTask, assertUserServed } from "../../rollouts/accepted/index.ts";
+import { assertForkable, assertTakesTask, assertUserServed } from "../../rollouts/accepted/index.ts";
+import { attemptResult } from "../../service/nodes/attempt-result.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { type Talk, talked } from "../fakes/rollouts/talked.ts";
 
@@ -49,6 +50,7 @@ test("the user answers when the harness has ended, and the harness continues the
   assert.ok(!JSON.stringify(trajectory.messages).includes("#STOP#"), "the stop word does not reach the agent");
   const { user } = record;
   assert.deepEqual([user?.turns, user?.end], [2, "stop"]);
+  assert.deepEqual(attemptResult({ record, trajectory }, null).user, user, "a service's result says the same");
   assert.ok(ofUser && isNeverTrained(ofUser.purpose));
   assert.deepEqual([ofUser.calls.length, ofUser.fidelity.trainable_tokens, ofUser.rollout_id], [2, 0, null]);
   assert.equal(ofUser.fidelity.sampled_tokens, user?.sampled_tokens);
@@ -108,7 +110,7 @@ test("the user's time is not the agent's", { timeout: 60_000 }, async (t) => {
   assert.deepEqual([record.error, record.verdict?.reward], [null, 1]);
 });
 
-test("a task with a user is refused by name for a harness that cannot go on, and for a model that no engine serves", async () => {
+test("a task with a user is refused by name for a harness that cannot go on, with branching, and for a model that no engine serves", async () => {
   const task = { environment: {}, simulated_user: { model: "other" } } as Task;
   const taking = harnesses.filter(({ resumes }) => resumes).map(({ name }) => name);
   assert.deepEqual(taking, ["pi", "codex", "claude-code", "opencode"]);
@@ -119,6 +121,16 @@ test("a task with a user is refused by name for a harness that cannot go on, and
         code: "task_invalid",
         message: `simulated_user is set, and ${harness.title} cannot go on with its conversation in a new process: use another harness than ${harness.name}.`,
       });
+  for (const [one, param, has] of [
+    [task, "simulated_user", "has a user, whose turns cannot be replayed"],
+    [{ task_id: "a", steps: [{}] } as Task, "steps", "has steps, which cannot be replayed"],
+  ] as const)
+    assert.throws(() => assertForkable(one), {
+      param,
+      code: "task_invalid",
+      message: `task ${one.task_id} ${has}, so its rollouts cannot be forked: run it without branching.`,
+    });
+  assertForkable({ environment: {} } as Task);
   const pool = {
     // As the pool: it has asked the engines once more before it refuses.
     assertServes: async ({ model }: { model?: string | null }) => {

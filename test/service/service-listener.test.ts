@@ -80,6 +80,11 @@ test("what is wrong with a request is named by its field, and nothing of it is t
   await refused("PUT", "/sets/a", { harness: "constructor" }, 400, "harness");
   await refused("PUT", "/sets/a", { samples: 2, branching: { leaves: 4, policy: "./mine.ts" } }, 400, "branching.policy");
   await refused("PUT", "/sets/a", { samples: 2, branching: { leaves: 2 } }, 400, "branching");
+  const tree = (await call("PUT", "/sets/tree", { samples: 2, branching: { leaves: 4 } })).body.set_id;
+  const talks = { ...serviceTask, simulated_user: { instructions: "You want a lamp." } };
+  const notForked = await call("POST", `/sets/${tree}/groups`, JSON.stringify({ group_key: "g", task: talks }));
+  assert.deepEqual([notForked.status, notForked.body.error.param], [400, "simulated_user"]);
+  assert.match(notForked.body.error.message, /task t has a user, .* so its rollouts cannot be forked: run it without branching\./);
   const set = (await call("PUT", "/sets/a", { samples: 1 })).body.set_id;
   await refused("PUT", "/sets/a", { samples: 2 }, 409, "key");
   const withTask = (more: object) => `${serviceGroups("good")}\n${JSON.stringify({ group_key: "g", task: { ...serviceTask, ...more } })}`;

@@ -7,7 +7,14 @@ import { checksVersion } from "../../../graders/admission/index.ts";
 import { checkTier } from "../../../graders/index.ts";
 import { checkGrading, checkKept, costOfSharing, withGrading } from "../../../graders/shared/index.ts";
 import type { Harness } from "../../../harnesses/index.ts";
-import { acceptedTasks, assertTakesTask, checkPublicNetwork, LeftOutTasks, publicGrantOf } from "../../../rollouts/accepted/index.ts";
+import {
+  acceptedTasks,
+  assertForkable,
+  assertTakesTask,
+  checkPublicNetwork,
+  LeftOutTasks,
+  publicGrantOf,
+} from "../../../rollouts/accepted/index.ts";
 import { admittedTasks, type Concurrency, fitMachine, tasksThatFit } from "../../../rollouts/index.ts";
 import type { SandboxBackend } from "../../../sandboxes/index.ts";
 import { chosenTasks, loadTaskSets } from "../../../tasks/index.ts";
@@ -33,6 +40,7 @@ export async function tasksOfRun(
   const onLeftOut = leftOut.add;
   const chosen = await tasksAskedFor(config, plugIns, { ...telling, onLeftOut });
   const accept = (task: Task): void => {
+    if (config.branching !== null) assertForkable(task);
     checkKept(task, backend);
     assertTakesTask(task, harness);
     checkPublicNetwork(task, publicGrantOf(config), graders);

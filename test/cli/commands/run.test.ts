@@ -234,6 +234,19 @@ test("two processes do not run in one folder", async () => {
   assert.equal((await running.ended).code, 0, "the first one is none the worse for it");
 });
 
+test("a run with branching leaves out tasks that cannot be forked, in the words of the service", async () => {
+  await using engine = await ScriptedEngine.start(solve);
+  const folder = await fresh();
+  await writeTask(folder, "small");
+  await writeTask(folder, "talks", "simulated_user: { instructions: You want a lamp. }\n");
+  const file = join(folder, "run.yaml");
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["small", "talks"], more: "branching: { leaves: 4 }\n" }));
+  const ran = await cli(["run", "-c", file, "-o", join(folder, "runs"), "--json"]);
+  assert.equal(ran.code, 1, ran.stderr);
+  assert.match(ran.stdout, /task talks has a user, .* so its rollouts cannot be forked: run it without branching\./);
+  assert.deepEqual([...new Set(jsonOf<Ran>(ran).rollouts.map(({ task_id }) => task_id))], ["small"]);
+});
+
 /** By a Ctrl-C, which it answers with these words. */
 async function interrupt(running: RunningCli, says: RegExp): Promise<void> {
   running.child.kill("SIGINT");
