@@ -19,7 +19,7 @@ export { fullLength, perToken, type RowTurn, responseOnly, shifted, teacherLogpr
 export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";
 export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./rows/select-rows.ts";
-export { addAccounts, rowInflationOf, type TokenAccount } from "./rows/token-account.ts";
+export { addAccounts, rowInflationOf, type TokenAccount, tokensOutside } from "./rows/token-account.ts";
 export { selectionNamed, selections } from "./selection/index.ts";
 export { type AskTeacher, scoreNodes, withTeacher } from "./teacher/score-nodes.ts";
 export { type Teaching, teachingOf } from "./teacher/teaching.ts";

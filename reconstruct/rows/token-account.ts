@@ -2,7 +2,7 @@
 import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
 import type { CallRecord, Fidelity, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import type { RowPiece } from "../selection/selection.ts";
-import { callRules, firstReason, type TrainedSession } from "../trained/rules.ts";
+import { callRules, firstReason } from "../trained/rules.ts";
 import { type Judge, recordedReasonOf } from "../trained/why-untrained.ts";
 
 export type TokenAccount = {
@@ -52,12 +52,24 @@ const emptyAccount = (): TokenAccount => ({ ...emptyCounts(), row_tokens: 0, tre
 export function countTokens(trajectory: Accountable, whyNot: Judge): CountedTokens {
   const account = new Account(trajectory.calls);
   for (const node of trajectory.nodes) if (node.kind === "sampled") account.take(node, whyNot(node));
-  for (const call of trajectory.calls) {
-    account.takeOutside(call, trajectory);
-    account.takeUncounted(call);
-  }
+  for (const outside of tokensOutside(trajectory)) account.takeOutside(outside);
+  for (const call of trajectory.calls) account.takeUncounted(call);
   for (const { sampled_tokens } of trajectory.fidelity.damaged) account.takeLost(sampled_tokens ?? 0);
   return { ...account.total, untrained: account.untrained };
+}
+
+/** `tokens`: by the ids of the sample, else by what the engine counted. */
+export type OutsideCall = { call: CallRecord; tokens: number; reason: UntrainedReason };
+
+/** Without ids of its prompt or its sample a call stands nowhere in the tree; the engine may still have counted. */
+export function tokensOutside(trajectory: Accountable): OutsideCall[] {
+  const inTree = new Set(trajectory.nodes.flatMap(({ kind, call_id }) => (kind === "sampled" ? [call_id] : [])));
+  const outside = trajectory.calls.filter(({ call_id }) => !inTree.has(call_id));
+  return outside.map((call) => ({
+    call,
+    tokens: call.sampled_length ?? call.usage?.sampled_tokens ?? 0,
+    reason: firstReason(callRules, call, trajectory) ?? "no_token_ids",
+  }));
 }
 
 /** The facts of a trajectory by which its tokens are counted. */
@@ -80,7 +92,6 @@ export function measureRows(rows: Iterable<{ pieces: RowPiece[] }>): Pick<TokenA
 class Account {
   readonly total = emptyCounts();
   readonly untrained = new Map<string, UntrainedReason>();
-  readonly #inTree = new Set<string>();
   readonly #trained = new Set<string>();
   readonly #classes: ReadonlyMap<string, string>;
 
@@ -89,7 +100,6 @@ class Account {
   }
 
   take(node: TreeNode, reason: UntrainedReason | null): void {
-    this.#inTree.add(node.call_id);
     const { length } = node.token_ids;
     // A forced token is never trained, whatever holds for the rest of its call.
     const isOpen = recordedReasonOf(node) === null || reason !== node.reason;
@@ -103,11 +113,7 @@ class Account {
     }
   }
 
-  /** Without ids of its prompt or its sample a call stands nowhere in the tree; the engine may still have counted. */
-  takeOutside(call: CallRecord, session: TrainedSession): void {
-    if (this.#inTree.has(call.call_id)) return;
-    const tokens = call.sampled_length ?? call.usage?.sampled_tokens ?? 0;
-    const reason = firstReason(callRules, call, session) ?? "no_token_ids";
+  takeOutside({ call, tokens, reason }: OutsideCall): void {
     this.total.sampled += tokens;
     this.#exclude(call.call_id, reason, tokens);
     if (call.output !== null) this.untrained.set(call.call_id, reason);

@@ -1,6 +1,7 @@
 /** Screen 2: shows a session's tokens, and why any of them is not trained. */
-import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
+import { type UntrainedReason, untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
+import { tokensOutside } from "../../reconstruct/index.ts";
 import type { TokenOfPage, TokenRun, TokenWindow } from "../tokens/token-window.ts";
 import { windowTokens } from "../tokens/token-window.ts";
 import { meaning } from "./facts.ts";
@@ -188,13 +189,23 @@ function traceChoice({ trajectory, window, colour, links }: TokensPage): Markup 
 
 const mostTraces = 30;
 
-/** Names the turns whose sampled token ids are not recorded. No trace holds them. */
-function outside({ calls }: Trajectory): Markup {
-  const without = calls.flatMap((call, at) =>
-    call.sampled_length === null && call.output !== null
-      ? [`${at + 1}${call.usage?.sampled_tokens == null ? "" : ` (${number(call.usage.sampled_tokens)} by the engine's count)`}`]
-      : [],
-  );
-  if (without.length === 0) return nothing;
-  return markup`<p class="untrained-words">not trained: no token ids of ${without.length === 1 ? "turn" : "turns"} ${without.slice(0, 20).join(", ")}${without.length > 20 ? ` and ${without.length - 20} more` : ""} <span class="quiet">${meaning(untrainedReasons, "no_token_ids")}</span></p>`;
+/** Counts the sampled tokens that no trace holds, by reason: those whose ids are not recorded, and those of damaged lines. */
+function outside(trajectory: Trajectory): Markup {
+  const turns = new Map(trajectory.calls.map(({ call_id }, at) => [call_id, at + 1]));
+  const calls = tokensOutside(trajectory).filter(({ call, tokens }) => tokens > 0 || call.output !== null);
+  const lost = trajectory.fidelity.damaged.reduce((sum, { sampled_tokens }) => sum + (sampled_tokens ?? 0), 0);
+  const byReason = [...Map.groupBy(calls, ({ reason }) => reason)].map(([reason, all]) => {
+    const named = all.map(({ call, tokens }) => `${turns.get(call.call_id) ?? "?"}${tokens === 0 ? "" : ` (${number(tokens)})`}`);
+    const words = `${named.length === 1 ? "turn" : "turns"} ${named.slice(0, mostNamed).join(", ")}`;
+    const more = named.length > mostNamed ? ` and ${number(named.length - mostNamed)} more` : "";
+    const count = all.reduce((sum, { tokens }) => sum + tokens, 0);
+    return outsideLine(count, reason, `no token ids of ${words}${more}; the engine's count stands in brackets`);
+  });
+  return markup`${byReason}${lost === 0 ? nothing : outsideLine(lost, "damaged", "of lines that cannot be read")}`;
+}
+
+const mostNamed = 20;
+
+function outsideLine(count: number, reason: UntrainedReason, words: string): Markup {
+  return markup`<p class="untrained-words outside">not trained: ${number(count)} ${spaced(reason)}, ${words} <span class="quiet">${meaning(untrainedReasons, reason)}</span></p>`;
 }
