@@ -183,6 +183,11 @@ async function runFiles(files: string[], concurrency: number, begun: Begun = new
     }
   }
   clearInterval(heartbeat);
+  // A file whose process ended with an error after its tests has no summary: what is left open after a failed test does that.
+  for (const file of files.filter((one) => !results.has(one))) {
+    const failed = failures.filter((failure) => failure.file === file).length;
+    reportFile(file, { passed: 0, failed: Math.max(1, failed), skipped: 0 });
+  }
   return { counts, failures, skips, results };
 
   /** Seconds of a file. Reports come in the order of the files, so it may have ended before its own is due. */
