@@ -13,7 +13,7 @@ import { testImage } from "../docker/test-image.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(300_000);
+const signal = AbortSignal.timeout(900_000);
 const owner = { run_id: "layers", owner: await currentOwner() };
 
 /** What the task delivers: in an image, or made before by the process sandbox's agent. */

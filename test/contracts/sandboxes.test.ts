@@ -16,7 +16,7 @@ import { backends } from "../../sandboxes/registry.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { missing, need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 
 async function spec(more: Partial<SandboxSpec> = {}): Promise<SandboxSpec> {
   return {

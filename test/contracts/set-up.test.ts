@@ -14,7 +14,7 @@ import { testImage } from "../docker/test-image.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(300_000);
+const signal = AbortSignal.timeout(900_000);
 const owner = { run_id: "set-up", owner: await currentOwner() };
 
 const inImage = "mkdir lib && echo i > restored && echo r > removed && echo l > lib/l && echo k > kept";

@@ -16,7 +16,7 @@ import { WarmPool } from "../../sandboxes/warm-pool.ts";
 import { until } from "../fakes/machine/until.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 const run = promisify(execFile);
 
 async function spec(limits: Partial<Limits> = {}, more: Partial<SandboxSpec> = {}): Promise<SandboxSpec> {

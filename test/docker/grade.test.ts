@@ -11,7 +11,7 @@ import { docker } from "../../sandboxes/docker.ts";
 import { folderOf } from "../fakes/kept-work.ts";
 import { missing, need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 const owner = { run_id: "grade", owner: await currentOwner() };
 
 /** A task whose work is in the image: the base image has two files there. */

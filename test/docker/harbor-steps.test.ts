@@ -17,7 +17,7 @@ import { chatHarness, runFile } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("steps");
-const signal = AbortSignal.timeout(280_000);
+const signal = AbortSignal.timeout(900_000);
 
 /** Says what the step's file is worth, and says 0 where a process of the agent's goes on while it is graded. */
 const earns = (file: string, values: string) =>

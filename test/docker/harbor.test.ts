@@ -13,7 +13,7 @@ import { gradedAfter } from "../fakes/graded-after.ts";
 import { type HarborFiles, harborFolder, harborTasks } from "../fakes/harbor-tasks.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(280_000);
+const signal = AbortSignal.timeout(900_000);
 const owner = { run_id: "harbor", owner: await currentOwner() };
 
 async function loaded(files: HarborFiles): Promise<Task> {

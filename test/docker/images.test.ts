@@ -27,7 +27,7 @@ import { ScriptedRegistry } from "../fakes/registries/scripted-registry.ts";
 import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-task.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 const scratch = scratchFolder("images");
 const owner = { run_id: "images", owner: await currentOwner() };
 const limits = Limits.parse({ memory_mb: 128, disk_mb: 64 });

@@ -16,7 +16,7 @@ import { openNetwork, plainRules } from "../../sandboxes/network/open-network.ts
 import { nodeInside, nodeMount } from "../../sandboxes/node-mount.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(900_000);
 const run = promisify(execFile);
 
 /** Tries every address given as an argument; prints `address: outcome` lines. */

@@ -16,7 +16,7 @@ import { need } from "../needs.ts";
 
 const scratch = scratchFolder("keep-processes");
 const cache = ownCache("keep-processes");
-const signal = AbortSignal.timeout(280_000);
+const signal = AbortSignal.timeout(900_000);
 
 /** Python's own web server, as a person would leave it running. */
 const serve = `printf 'served\\n' > /app/index.html

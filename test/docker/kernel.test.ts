@@ -10,7 +10,7 @@ import type { Sandbox, SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 
 async function sandboxOf(more: Partial<SandboxSpec> = {}): Promise<Sandbox> {
   const limits = Limits.parse({ memory_mb: 256, disk_mb: 64 });

@@ -17,7 +17,7 @@ import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import { need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 const limit = { timeout: 200_000 };
 const owner = { run_id: "layer-ways", owner: await currentOwner() };
 const places = ["/home/agent", "/tmp"];

@@ -13,7 +13,7 @@ import { type HarborFiles, harborFolder } from "../fakes/harbor-tasks.ts";
 import { need } from "../needs.ts";
 import { packagesImage } from "./packages-image.ts";
 
-const signal = AbortSignal.timeout(280_000);
+const signal = AbortSignal.timeout(900_000);
 const owner = { run_id: "missing-tools", owner: await currentOwner() };
 
 const rewarded = "if [ $? -eq 0 ]; then echo 1 > /logs/verifier/reward.txt; else echo 0 > /logs/verifier/reward.txt; fi";

@@ -11,7 +11,7 @@ import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { missing, need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 const run = promisify(execFile);
 
 async function spec(more: Partial<SandboxSpec> = {}): Promise<SandboxSpec> {

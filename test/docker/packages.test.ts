@@ -20,7 +20,7 @@ import { harborFolder } from "../fakes/harbor-tasks.ts";
 import { type Need, need } from "../needs.ts";
 import { packagesImage } from "./packages-image.ts";
 
-const signal = AbortSignal.timeout(280_000);
+const signal = AbortSignal.timeout(900_000);
 const owner = { run_id: "packages", owner: await currentOwner() };
 const run = promisify(execFile);
 

@@ -12,7 +12,7 @@ import { backends } from "../../sandboxes/registry.ts";
 import type { SandboxBackend } from "../../sandboxes/sandbox.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(900_000);
 const run = promisify(execFile);
 
 /** Makes a sandbox with a process in it, where it can be a service beside it, and a warm one, prints where it is, and waits to be killed. */

@@ -29,7 +29,7 @@ import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("remote");
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 let started: Promise<SecondEngine> | null = null;
 
 function secondEngine(): Promise<SecondEngine> {

@@ -9,7 +9,7 @@ import { dockerBackend } from "../../sandboxes/docker.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(280_000);
+const signal = AbortSignal.timeout(900_000);
 
 /** At 8080 it greets before it is spoken to, and then sends back all that it gets, also after the other side has ended. */
 const echo = `

@@ -18,7 +18,7 @@ import { chatHarness, runFile, solve, writeTask } from "../fakes/rollouts/small-
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("ssh");
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 const ownPath = process.env.PATH;
 
 async function hasSshd(t: TestContext): Promise<boolean> {

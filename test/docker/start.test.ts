@@ -13,7 +13,7 @@ import type { SandboxSpec } from "../../sandboxes/sandbox.ts";
 import { need } from "../needs.ts";
 import { testImage } from "./test-image.ts";
 
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(900_000);
 const run = promisify(execFile);
 const limits = Limits.parse({ memory_mb: 256, disk_mb: 64 });
 

@@ -16,7 +16,7 @@ import { type TerminalBenchFiles, terminalBenchFiles, terminalBenchFolder } from
 import { pytestModules } from "../interop/pytest/pytest.ts";
 import { need } from "../needs.ts";
 
-const signal = AbortSignal.timeout(280_000);
+const signal = AbortSignal.timeout(900_000);
 const owner = { run_id: "terminal-bench", owner: await currentOwner() };
 
 const Dockerfile = `FROM ${baseImage}\nCOPY pytest /opt/pytest\nENV PYTHONPATH=/opt/pytest\nWORKDIR /app\n`;

@@ -6,7 +6,7 @@ import type { AlidadeError } from "../../base/errors.ts";
 import { backendNames, backends, pickBackend } from "../../sandboxes/registry.ts";
 
 const run = promisify(execFile);
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 
 /** What a process sees that has been told to use an engine that is not there. */
 async function withoutEngine(name: string): Promise<{ backend?: string; reason?: string; code?: string; message?: string }> {

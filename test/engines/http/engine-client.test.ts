@@ -12,7 +12,7 @@ import { sglangSampledNothing } from "../../../engines/sglang/sampled-nothing.ts
 import { vllmSampledNothing } from "../../../engines/vllm/sampled-nothing.ts";
 import { quietPort } from "../../quiet-port.ts";
 
-const signal = AbortSignal.timeout(20_000);
+const signal = AbortSignal.timeout(300_000);
 
 /** A server that answers the n-th request, or closes its connection without a byte. */
 async function serverThat(t: TestContext, answers: boolean[]): Promise<EngineClient> {

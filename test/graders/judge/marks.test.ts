@@ -80,7 +80,7 @@ function tokenizerWith(specials: readonly string[], { decoded = (mark) => mark, 
   };
 }
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const idsOf = async (tokenizer: ModelTokenizer, text: string) => new Set(await tokenizer.tokenize(text, signal));
 
 async function left(tokenizer: ModelTokenizer, text: string): Promise<string[]> {

@@ -10,7 +10,7 @@ import { samePlace } from "../../../sandboxes/process/same-place.ts";
 import { localProcess } from "../../../sandboxes/process.ts";
 import type { Sandbox } from "../../../sandboxes/sandbox.ts";
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const skip = process.platform === "win32" ? "the process sandbox needs Linux or macOS" : false;
 
 async function make(mounts: Record<string, string> = {}): Promise<Sandbox> {

@@ -17,7 +17,7 @@ import { ownCache } from "../../../fakes/machine/own-cache.ts";
 const cache = ownCache("service-tasks");
 
 const given = (task_id: string) => ({ task_id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 
 async function serviceWith(more: object, sandboxes?: Pick<SandboxBackend, "capabilities">) {
   const file = join(cache, "named.json");
