@@ -5,7 +5,7 @@ import type { ScriptedReply, WireRequest } from "../engines/scripted-engine.ts";
 
 export const chatHarness = join(import.meta.dirname, "chat-harness.ts");
 
-const ownLimits = { agent_seconds: 30, grade_seconds: 20, memory_mb: 256, disk_mb: 64 };
+const ownLimits = { agent_seconds: 120, grade_seconds: 60, memory_mb: 256, disk_mb: 64 };
 
 function limitsOf(limits: Record<string, number>): string {
   const all = Object.entries({ ...ownLimits, ...limits }).map(([name, value]) => `${name}: ${value}`);
