@@ -13,7 +13,7 @@ export {
 } from "./grade.ts";
 export type { GradeContext, Grader, GraderSampler, OpenSampler, ServiceReadings } from "./grader.ts";
 export { HarborSpec, removeTests } from "./harbor.ts";
-export { askModel, infrastructureCode } from "./judge/ask-model.ts";
+export { askModel, infrastructureCode, type ModelAnswer, type ModelRefusal } from "./judge/ask-model.ts";
 export { withoutMarks } from "./judge/marks.ts";
 export { checkTier, isBelowTier, tierOfTask } from "./min-tier.ts";
 export { asksModels, environmentsOf, graderOf, graderRegistry, graders, specOfGrader, withParts } from "./registry.ts";

@@ -79,7 +79,17 @@ export const ResumeRecord = z.strictObject({
 export type ResumeRecord = z.infer<typeof ResumeRecord>;
 
 /** Why a conversation with a user ended, if the end of the agent's run was not the reason. */
-export const UserEnd = z.enum(["stop", "max_turns", "context_full", "agent_silent", "agent_too_long", "agent_unreadable"]);
+export const UserEnd = z.enum([
+  "stop",
+  "max_turns",
+  "context_full",
+  "user_silent",
+  "user_refused",
+  "user_unreadable",
+  "agent_silent",
+  "agent_too_long",
+  "agent_unreadable",
+]);
 export type UserEnd = z.infer<typeof UserEnd>;
 
 /** The model that spoke for the user of a rollout. */

@@ -8,7 +8,7 @@ import type { GraderSampler } from "../grader.ts";
 export type ModelAnswer = { text: string; wasCut: boolean; prompt_tokens: number | null; sampled_tokens: number | null };
 
 /** `code`: that of the proxy's error, or "". `infrastructure`: the same code, if the error is no fault of the request; else null. */
-export type ModelRefusal = { code: string; infrastructure: ErrorCode | null; message: string };
+export type ModelRefusal = { status: number; code: string; infrastructure: ErrorCode | null; message: string };
 
 /** `body`: fields of Chat Completions. Throws if the proxy does not answer, or if its answer has not the form of one. */
 export async function askModel(
@@ -46,7 +46,7 @@ const Failure = z.looseObject({ error: z.looseObject({ code: z.string().nullish(
 
 function refusalOf(status: number, body: string): ModelRefusal {
   const { code, message } = failureIn(body);
-  return { code, infrastructure: infrastructureCode(code), message: `${status}: ${message.slice(0, 500)}` };
+  return { status, code, infrastructure: infrastructureCode(code), message: `${status}: ${message.slice(0, 500)}` };
 }
 
 function failureIn(body: string): { code: string; message: string } {

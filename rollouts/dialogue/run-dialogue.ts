@@ -25,7 +25,7 @@ type DialogueOrder = {
   onUser: (record: UserRecord) => void;
 };
 
-/** Returns the last run of the harness. If the user fails, that is a failure of the infrastructure. */
+/** Returns the last run of the harness. If the machine of the user's model fails, nothing is measured. */
 export async function runDialogue(order: DialogueOrder, spec: SimulatedUser, signal: AbortSignal): Promise<HarnessRun> {
   const { setup, plan, prepared, onUser } = order;
   const { task, rollout_id } = plan;
@@ -53,7 +53,9 @@ async function converse(order: DialogueOrder, user: UserModel, { opening }: Simu
   if (opening !== undefined) {
     const first = await user.answer(opening, signal);
     if (first.end !== null) throw new AlidadeError("user_failed", `the task's user ended the conversation before it began (${first.end})`);
-    launch = await launchWith(order, `${plan.task.instruction}\n\n${first.text}`, "begins", signal);
+    const begun = await launchWith(order, `${plan.task.instruction}\n\n${first.text}`, "begins", signal);
+    if (begun === null) throw new AlidadeError("user_failed", "the first message of the task's user cannot be given to the harness");
+    launch = begun;
   }
   for (let seconds = plan.task.limits.agent_seconds; ; ) {
     const [started, calls] = [Date.now(), session.callCount];
@@ -71,26 +73,29 @@ async function converse(order: DialogueOrder, user: UserModel, { opening }: Simu
     const turn = await user.answer(said, signal);
     order.onUser(user.record);
     if (turn.end !== null) return run;
+    const next = await launchWith(order, turn.text, "goes_on", signal);
+    if (next === null) {
+      user.endUnheard();
+      return run;
+    }
     session.allowCalls();
     prepared.tools?.goOn();
-    launch = await launchWith(order, turn.text, "goes_on", signal);
+    launch = next;
   }
 }
 
-/** If the harness cannot take the text, the user that wrote it has failed. */
+/** Returns null if the harness cannot take the text, such as one with a NUL. */
 async function launchWith(
   { prepared }: DialogueOrder,
   instruction: string,
   dialogue: "begins" | "goes_on",
   signal: AbortSignal,
-): Promise<HarnessLaunch> {
+): Promise<HarnessLaunch | null> {
   try {
     return await prepared.launchFor(instruction, signal, dialogue);
   } catch (error) {
     if (!(error instanceof AlidadeError) || error.code !== "task_invalid") throw error;
-    throw new AlidadeError("user_failed", `the message of the task's user cannot be given to the harness: ${error.message}`, {
-      cause: error,
-    });
+    return null;
   }
 }
 

@@ -5,7 +5,7 @@
 import { AlidadeError, type ErrorCode, messageOf } from "../../base/errors.ts";
 import type { UserEnd, UserRecord } from "../../base/schema/rollout.ts";
 import type { SimulatedUser } from "../../base/schema/simulated-user.ts";
-import { askModel, infrastructureCode, withoutMarks } from "../../graders/index.ts";
+import { askModel, infrastructureCode, type ModelAnswer, type ModelRefusal, withoutMarks } from "../../graders/index.ts";
 import type { HarnessProxy, Session } from "../../proxy/index.ts";
 import { tokenizersAt } from "../open-sampler.ts";
 
@@ -16,6 +16,11 @@ export type UserTurn = { text: string; end: null } | { text: null; end: UserEnd 
 const longestSaid = 65_536;
 /** The same as our harnesses ask for. It leaves room for thoughts. */
 const maxOutputTokens = 8_192;
+/** A prompt without a word of the agent, and how much of an answer proves that the engine serves the user's model. */
+const plainPrompt = "Hello.";
+const plainTokens = 16;
+/** A message may be asked for twice, with the plain prompt between. */
+const callsOfTurn = 3;
 /** A weight update may delay an answer by five minutes. An engine that takes longer than this has stalled. */
 const answerMs = 900_000;
 
@@ -57,7 +62,7 @@ export class UserModel implements AsyncDisposable {
     { task_id, rollout_id, first, model }: { task_id: string; rollout_id: string; first: string | null; model: string },
   ): Promise<UserModel> {
     const own = spec.model ?? model;
-    const budgets = { max_turns: spec.max_turns };
+    const budgets = { max_turns: spec.max_turns * callsOfTurn };
     const opened = await proxy.openSession({ purpose: "eval", model: own, task_id, budgets, labels: { user_of: rollout_id } });
     return new UserModel(proxy, opened, spec, first, own);
   }
@@ -70,6 +75,12 @@ export class UserModel implements AsyncDisposable {
   /** Ends the conversation, for a reason that the agent caused. */
   endBy(end: UserEnd): void {
     this.#end = end;
+  }
+
+  /** Ends the conversation with a message that could not be given to the agent. */
+  endUnheard(): void {
+    this.#turns -= 1;
+    this.#end = "user_unreadable";
   }
 
   /** Answers the agent's message. Throws failures of the infrastructure. */
@@ -91,11 +102,11 @@ export class UserModel implements AsyncDisposable {
     const content = await this.#withoutMarks(said.toWellFormed(), within);
     if (content === null) return { text: null, end: "agent_unreadable" };
     this.#messages.push({ role: "user", content });
-    const text = await this.#ask(within).catch((error: unknown) => {
+    const { text, end } = await this.#ask(within).catch((error: unknown) => {
       signal.throwIfAborted();
       throw this.#failure(error);
     });
-    if (text === null) return { text: null, end: "context_full" };
+    if (text === null) return { text, end };
     this.#messages.push({ role: "assistant", content: text });
     return this.#spec.stop?.some((word) => text.includes(word)) ? { text: null, end: "stop" } : { text, end: null };
   }
@@ -114,19 +125,33 @@ export class UserModel implements AsyncDisposable {
     }
   }
 
-  /** Returns null if the conversation is longer than the engine's context. */
-  async #ask(signal: AbortSignal): Promise<string | null> {
-    const body = { model: this.#model, messages: this.#messages, max_tokens: this.#mostTokens(), temperature: this.#spec.temperature };
+  /**
+   * Asks for the user's next message. A machine's failure is thrown; what the agent's words can bring about is an end. The two are
+   * told apart by a prompt without the agent's words: if the engine answers that, and fails at the conversation once more, the
+   * conversation is why.
+   */
+  async #ask(signal: AbortSignal): Promise<UserTurn> {
+    const first = await this.#call(this.#messages, this.#mostTokens(), signal);
+    if ("answer" in first) return saidIn(first.answer);
+    if (isFull(first.refusal)) return { text: null, end: "context_full" };
+    if (!mayBeTheWords(first.refusal)) throw refused(first.refusal);
+    const plain = await this.#call([...this.#messages.slice(0, 1), { role: "user", content: plainPrompt }], plainTokens, signal);
+    if ("refusal" in plain) throw refused(first.refusal);
+    const again = await this.#call(this.#messages, this.#mostTokens(), signal);
+    if ("answer" in again) return saidIn(again.answer);
+    if (isFull(again.refusal)) return { text: null, end: "context_full" };
+    if (!mayBeTheWords(again.refusal)) throw refused(again.refusal);
+    return { text: null, end: "user_refused" };
+  }
+
+  async #call(messages: readonly SpokenMessage[], max_tokens: number, signal: AbortSignal): ReturnType<typeof askModel> {
+    const body = { model: this.#model, messages, max_tokens, temperature: this.#spec.temperature };
     const asked = await askModel({ url: this.#proxy.url, key: this.#key }, body, signal);
-    if ("refusal" in asked) {
-      const { code, infrastructure, message } = asked.refusal;
-      if (code === ("context_length_exceeded" satisfies ErrorCode)) return null;
-      throw new AlidadeError(infrastructure ?? "user_failed", message);
+    if ("answer" in asked) {
+      const { sampled_tokens: tokens } = asked.answer;
+      this.#sampled = this.#sampled === null || tokens === null ? null : this.#sampled + tokens;
     }
-    const { text, wasCut, sampled_tokens: tokens } = asked.answer;
-    this.#sampled = this.#sampled === null || tokens === null ? null : this.#sampled + tokens;
-    if (text.trim() !== "") return text;
-    throw new AlidadeError("user_failed", `it said nothing${wasCut ? ` and used up its ${this.#mostTokens()} tokens` : ""}`);
+    return asked;
   }
 
   #mostTokens(): number {
@@ -139,4 +164,25 @@ export class UserModel implements AsyncDisposable {
     const message = `the task's user (session ${this.#session.id}) did not answer: ${messageOf(error)}`;
     return new AlidadeError(code, message, { cause: error });
   }
+}
+
+/** A model may say nothing, or spend all its tokens on thoughts. The agent can talk it into both. */
+function saidIn({ text }: ModelAnswer): UserTurn {
+  return text.trim() === "" ? { text: null, end: "user_silent" } : { text, end: null };
+}
+
+function isFull({ code }: ModelRefusal): boolean {
+  return code === ("context_length_exceeded" satisfies ErrorCode);
+}
+
+/** An engine that is full says so, and may still take a short prompt. */
+const busy: readonly number[] = [429, 503];
+
+/** Engines refuse some texts, and break at others. An engine that is busy or cannot be reached says nothing of a text. */
+function mayBeTheWords({ status, infrastructure }: ModelRefusal): boolean {
+  return infrastructure === null || (infrastructure === "engine_error" && !busy.includes(status));
+}
+
+function refused({ infrastructure, message }: ModelRefusal): AlidadeError {
+  return new AlidadeError(infrastructure ?? "user_failed", message);
 }

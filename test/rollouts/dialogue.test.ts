@@ -7,6 +7,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import { isNeverTrained } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import { commandHarness, type Harness, harnesses } from "../../harnesses/index.ts";
+import { checkedInstruction } from "../../harnesses/instruction.ts";
 import { assertForkable, assertTakesTask, assertUserServed } from "../../rollouts/accepted/index.ts";
 import { attemptResult } from "../../service/nodes/attempt-result.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
@@ -72,11 +73,69 @@ test("with an opening, the user writes a message that follows the instruction", 
 
 test("if the user's engine fails, nothing is measured, and the error names the user", async (t) => {
   const refuse = { refuse: { status: 500, message: "out of memory" } };
-  const { record, trajectory } = await talked(t, { harness, agent: [{ text: "Which file?" }], customer: [refuse, refuse, refuse] });
+  const { record, trajectory } = await talked(t, { harness, agent: [{ text: "Which file?" }], customer: () => refuse });
   assert.deepEqual([record.error?.code, record.verdict, trajectory?.reward, trajectory?.in_loss], ["engine_error", null, null, false]);
   assert.match(record.error?.message ?? "", /the task's user \(session ses\w+\) did not answer: .*out of memory/);
-  const silent = await talked(t, { harness, agent: [{ text: "Which file?" }], customer: [{ text: " " }] });
-  assert.deepEqual([silent.record.error?.code, silent.record.verdict], ["user_failed", null]);
+});
+
+const unwell = { harness, agent: [{ text: "Be silent." }], limits: { max_turns: 9 } };
+const isOfAgent = (request: WireRequest) => JSON.stringify(request.messages).includes("Be silent.");
+
+test("a user that the agent talked into silence ends the conversation, and the work is graded", async (t) => {
+  for (const text of [" ", ""]) {
+    const { record } = await talked(t, { ...unwell, customer: [{ text }] });
+    assert.deepEqual([record.error, record.user?.end, record.user?.turns, record.verdict?.reward], [null, "user_silent", 1, 0]);
+  }
+  const worked = await talked(t, { ...unwell, agent: [works, { text: "Be silent." }], customer: [{ text: "" }] });
+  assert.deepEqual([worked.record.error, worked.record.user?.end, worked.record.verdict?.reward], [null, "user_silent", 1]);
+});
+
+test("before the agent has said a word, a silent user is a failure, and nothing is measured", async (t) => {
+  const { record } = await talked(t, { ...unwell, user: { opening: "Begin." }, customer: [{ text: "" }] });
+  assert.deepEqual([record.error?.code, record.verdict], ["user_failed", null]);
+  assert.match(record.error?.message ?? "", /ended the conversation before it began \(user_silent\)/);
+});
+
+for (const [title, refuse] of [
+  ["refuses", { status: 400, message: "a token that is not allowed" }],
+  ["fails at", { status: 500, message: "the tokenizer fell over" }],
+] as const)
+  test(`if the user's engine ${title} the agent's words alone, the work is graded`, async (t) => {
+    const customer = (request: WireRequest): ScriptedReply => (isOfAgent(request) ? { refuse } : { text: "Hi." });
+    const { record, customer: asked, ofUser } = await talked(t, { ...unwell, customer });
+    assert.deepEqual([record.error, record.user?.end, record.verdict?.reward], [null, "user_refused", 0]);
+    const plain = asked.filter((request) => !isOfAgent(request));
+    assert.deepEqual(saidIn(plain[0])?.slice(1), [["user", "Hello."]]);
+    assert.equal(plain.length, 1, "another prompt is asked once");
+    assert.equal(ofUser?.fidelity.sampled_tokens, record.user?.sampled_tokens);
+  });
+
+test("an engine of the user that fails once, is busy, or refuses any prompt is the machine's doing", async (t) => {
+  let asked = 0;
+  const once = await talked(t, {
+    ...unwell,
+    user: { stop: ["#STOP#"] },
+    customer: () => (asked++ === 0 ? { refuse: { status: 400, message: "not now" } } : { text: "#STOP#" }),
+  });
+  assert.deepEqual([once.record.error, once.record.user?.end, asked], [null, "stop", 3]);
+  const busy = { refuse: { status: 503, message: "no room for the prompt", retryAfter: "0" } };
+  const full = await talked(t, { ...unwell, customer: (request) => (isOfAgent(request) ? busy : { text: "Hi." }) });
+  assert.deepEqual([full.record.error?.code, full.record.verdict], ["engine_error", null]);
+  const wrong = await talked(t, { ...unwell, customer: () => ({ refuse: { status: 400, message: "temperature is not known" } }) });
+  assert.deepEqual([wrong.record.error?.code, wrong.record.verdict], ["user_failed", null]);
+  assert.match(wrong.record.error?.message ?? "", /temperature is not known/);
+});
+
+test("a message of the user that no harness can take ends the conversation, and the work is graded", async (t) => {
+  const takes: Harness = {
+    ...harness,
+    launch: (context) => harness.launch({ ...context, instruction: checkedInstruction(context.instruction) }),
+  };
+  const customer = [{ text: "a\0b" }];
+  const { record } = await talked(t, { ...unwell, harness: takes, customer });
+  assert.deepEqual([record.error, record.user?.end, record.user?.turns, record.verdict?.reward], [null, "user_unreadable", 1, 0]);
+  const first = await talked(t, { ...unwell, harness: takes, user: { opening: "Begin." }, customer });
+  assert.deepEqual([first.record.error?.code, first.record.verdict], ["user_failed", null]);
 });
 
 test("an end that the agent causes is graded", async (t) => {

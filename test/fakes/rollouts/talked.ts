@@ -25,8 +25,8 @@ export type Talk = {
   /** Replaces the process sandbox. */
   backend?: SandboxBackend;
   user?: Partial<SimulatedUser>;
-  /** The messages of the customer and of the agent, in order. */
-  customer: readonly ScriptedReply[];
+  /** The messages of the customer and of the agent, in order; or what the customer's engine answers to a request. */
+  customer: readonly ScriptedReply[] | ((request: WireRequest) => ScriptedReply);
   agent: readonly (ScriptedReply | ((request: WireRequest) => ScriptedReply))[];
   limits?: Record<string, number>;
 };
@@ -57,7 +57,8 @@ export async function talked(
       if (request.probe) return { text: "yes" };
       const who = isUser(request) ? "customer" : "agent";
       seen[who].push(request);
-      const reply = (who === "customer" ? customer : agent)[seen[who].length - 1] ?? { text: "?" };
+      if (who === "customer" && typeof customer === "function") return customer(request);
+      const reply = (who === "customer" ? [customer].flat() : agent)[seen[who].length - 1] ?? { text: "?" };
       return typeof reply === "function" ? reply(request) : reply;
     },
     does: async (setup, { tasks: [small] }, signal) => {
