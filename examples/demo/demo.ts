@@ -1,9 +1,10 @@
 /**
- * `npm run demo`: two small bug-fix tasks, four rollouts each, with the real Pi. The policy is the embedded practice
- * engine: a transformer with random weights, held to the demo's plays, so what it shows is the mechanics and not skill.
- * `--engine URL` puts any other engine in its place.
+ * `npm run demo`: small bug-fix tasks, four rollouts each, with a real harness. With Pi the embedded engine serves the taught
+ * policy of `npm run train`, which samples freely. It was taught for Pi alone: with another harness the embedded engine has random
+ * weights and is held to the demo's plays, which shows the mechanics and not skill. `--engine URL` puts any other engine in its place.
  */
-import { join } from "node:path";
+import { randomInt } from "node:crypto";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { newId } from "../../base/schema/ids.ts";
@@ -13,16 +14,18 @@ import { rolloutTable } from "../../cli/commands/run/rollout-table.ts";
 import { executeRun } from "../../cli/commands/run.ts";
 import { terminal } from "../../cli/commands/terminal.ts";
 import { loadConfig } from "../../cli/load-config.ts";
+import { startPracticeEngine } from "../../practice/index.ts";
 import { backendNames } from "../../sandboxes/registry.ts";
+import { taughtBudgets, taughtModel, taughtTasks } from "../train/taught.ts";
 import { loadPlays, type PlayedHarness, playsFor } from "./plays.ts";
 
 const tasksFolder = fileURLToPath(new URL("./tasks/", import.meta.url));
-const taskNames = ["merge-ranges", "parse-duration"];
+const playedTasks = ["merge-ranges", "parse-duration"].map((name) => join(tasksFolder, name));
 
 const usage = `npm run demo -- [options]
 
   --engine <url>     play against this engine instead of the embedded one (a vLLM: http://127.0.0.1:8000)
-  --harness <name>   pi (default), codex, claude-code, gemini-cli, qwen-code or opencode
+  --harness <name>   pi (default), codex, claude-code, gemini-cli, qwen-code or opencode; all but pi are held to plays
   --samples <n>      rollouts of each task (4)
   --sandbox <name>   ${backendNames.join(", ")} (default: auto)
   --unsafe-host      with --engine: allow the process sandbox, which isolates nothing
@@ -44,33 +47,35 @@ async function demo(): Promise<void> {
   });
   if (flags.help) return say(usage);
   const signal = terminal().stopSignal();
+  const isEmbedded = flags.engine === undefined;
+  const isTaught = isEmbedded && flags.harness === "pi";
+  await using taught = isTaught ? await startPracticeEngine({ weights: taughtModel, model: "taught", seed: newSeed(), signal }) : null;
+  const tasks = isTaught ? taughtTasks : playedTasks;
   const config = await loadConfig({
     env: {},
     overrides: {
-      engine: { url: flags.engine ?? "practice" },
+      engine: { url: flags.engine ?? taught?.url ?? "practice" },
       harness: flags.harness,
       samples: Number(flags.samples),
       sandbox: flags.sandbox,
-      // What the embedded engine says is what the demo's plays say, so running that as this user is no stranger's code.
-      unsafe_host: flags["unsafe-host"] ?? flags.engine === undefined,
+      // No stranger's code runs: what the embedded engine says is what it was taught, or what the demo's plays say.
+      unsafe_host: flags["unsafe-host"] ?? isEmbedded,
       overcommit: flags.overcommit,
       out: flags.out,
-      tasks: taskNames.map((name) => join(tasksFolder, name)),
+      tasks,
+      ...(isTaught && { budgets: taughtBudgets }),
     },
   });
   const runId = newId("run").slice(0, 11);
   const path = join(config.out, runId);
-  const plays = new Map(
-    await Promise.all(
-      taskNames.map(
-        async (name) =>
-          [name, playsFor(flags.harness as PlayedHarness, await loadPlays(join(tasksFolder, name, "plays.json")), "mixed")] as const,
-      ),
-    ),
-  );
+  const plays = isTaught ? new Map() : await playsOf(flags.harness as PlayedHarness);
 
-  say(`alidade demo: ${taskNames.length} tasks × ${config.samples} rollouts with ${flags.harness}`);
-  if (flags.engine === undefined)
+  say(`alidade demo: ${tasks.length} tasks × ${config.samples} rollouts with ${flags.harness}`);
+  if (isTaught)
+    say(
+      "  The engine is the embedded one, with a taught policy of 176 k parameters: real sampling, true logprobs, nothing forced.\n  It does some tasks right; `npm run train` teaches it the rest. For your policy: npm run demo -- --engine http://127.0.0.1:8000",
+    );
+  else if (isEmbedded)
     say(
       "  The engine is the embedded practice policy: random weights, real sampling, true logprobs. It is held to a list of\n  plays, some right and some wrong. For a real policy: npm run demo -- --engine http://127.0.0.1:8000",
     );
@@ -83,7 +88,7 @@ async function demo(): Promise<void> {
     samplingOf: (task) => plays.get(task.task_id) ?? {},
   });
   print(`\n${rolloutTable(records)}`);
-  if (flags.engine === undefined)
+  if (isEmbedded && !isTaught)
     say(
       "\n  Trainable is 0 % because a grammar holds the practice policy to its plays. `export --allow-grammar` trains the tokens\n  that it was free to choose.",
     );
@@ -95,8 +100,21 @@ async function demo(): Promise<void> {
   node bin/alidade.js show ${first?.task_id}/${first?.sample_index} --run ${path}            read one session
   node bin/alidade.js view ${path}            read the run in the browser
   node bin/alidade.js show ${first?.task_id}/${first?.sample_index} --run ${path} --html session.html
-  node bin/alidade.js export --run ${path} --format flat --allow-grammar  rows for a trainer`);
+  node bin/alidade.js export --run ${path} --format flat${isEmbedded && !isTaught ? " --allow-grammar" : ""}  rows for a trainer`);
   if (records.some((record) => record.verdict?.reward == null)) terminal().exitCode = 1;
+}
+
+/** The demo shows other samples each time; the engine takes 32 bits. */
+function newSeed(): number {
+  return randomInt(2 ** 31);
+}
+
+async function playsOf(harness: PlayedHarness) {
+  const read = playedTasks.map(async (folder) => {
+    const script = await loadPlays(join(folder, "plays.json"));
+    return [basename(folder), playsFor(harness, script, "mixed")] as const;
+  });
+  return new Map(await Promise.all(read));
 }
 
 await demo().catch((error: unknown) => {

@@ -5,9 +5,9 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdir, readdir, writeFile } from "node:fs/promises";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { delimiter, join, resolve } from "node:path";
+import { basename, delimiter, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -20,6 +20,7 @@ import { terminal } from "../../cli/commands/terminal.ts";
 import { startPracticeEngine } from "../../practice/index.ts";
 import { backendNames } from "../../sandboxes/registry.ts";
 import { drawCurve } from "./curve.ts";
+import { taughtBudgets, taughtModel, taughtTasks } from "./taught.ts";
 import { TrainedStep } from "./trained-step.ts";
 
 const here = fileURLToPath(new URL("./", import.meta.url));
@@ -86,13 +87,13 @@ async function train(): Promise<void> {
   const place = resolve(flags.out, `train-${newId("run").slice(3, 11)}`);
   const policy = join(place, "policy");
   await mkdir(place, { recursive: true });
-  await cp(join(here, "model"), policy, { recursive: true });
-  const tasks = (await readdir(join(here, "tasks"))).sort();
+  await cp(taughtModel, policy, { recursive: true });
+  const tasks = taughtTasks.map((folder) => basename(folder));
   say(`alidade train: ${tasks.length} tasks × ${flags.samples} rollouts a step with pi; the run is left in ${place}`);
   say("  The policy may say anything: nothing forces it. In process sandboxes that runs as this user; --sandbox docker isolates it.\n");
 
   await using engine = await startPracticeEngine({ weights: policy, model: "taught", seed: Number(flags.seed), signal });
-  await using service = await startService({ place, tasks, engine: engine.url, sandbox: flags.sandbox, concurrency: flags.concurrency });
+  await using service = await startService({ place, engine: engine.url, sandbox: flags.sandbox, concurrency: flags.concurrency });
   const steps: TrainedStep[] = [];
   const asked = {
     ...{ policy, engine: engine.url, service: service.folder, samples: flags.samples, steps: flags.steps, enough: flags.enough },
@@ -138,15 +139,14 @@ function assertNumber(flag: string, text: string): void {
   throw new AlidadeError("config_invalid", `--${flag} is "${text}": give a number above 0`, { param: flag });
 }
 
-type ServiceOptions = { place: string; tasks: string[]; engine: string; sandbox: string; concurrency: string };
+type ServiceOptions = { place: string; engine: string; sandbox: string; concurrency: string };
 
 /** Starts the service in a process of its own, as a user does. */
-async function startService({ place, tasks, engine, sandbox, concurrency }: ServiceOptions): Promise<AsyncDisposable & { folder: string }> {
+async function startService({ place, engine, sandbox, concurrency }: ServiceOptions): Promise<AsyncDisposable & { folder: string }> {
   const config = {
     ...{ engine: { url: engine }, harness: "pi", sandbox, unsafe_host: sandbox === "process", out: place },
-    // A policy may break down and talk without end. These budgets end its rollout, which is graded as it is.
-    budgets: { max_sampled_tokens: 600, max_turns: 8 },
-    tasks: tasks.map((task) => join(here, "tasks", task)),
+    budgets: taughtBudgets,
+    tasks: taughtTasks,
   };
   const file = join(place, "run.yaml");
   await writeFile(file, JSON.stringify(config));

@@ -1,0 +1,14 @@
+/** The taught policy of `npm run train`, which plays in `npm run demo` as it is. docs/learning.md says what it was taught. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+
+/** Folder with `config.json` and `model.safetensors`. */
+export const taughtModel = join(import.meta.dirname, "model");
+
+/** Folders of the tasks that it can do, sorted by name. */
+export const taughtTasks = readdirSync(join(import.meta.dirname, "tasks"))
+  .sort()
+  .map((name) => join(import.meta.dirname, "tasks", name));
+
+/** A policy may break down and talk without end. These budgets end its rollout, which is graded as it is. */
+export const taughtBudgets = { max_sampled_tokens: 600, max_turns: 8 };
