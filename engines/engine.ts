@@ -130,6 +130,9 @@ export type ServedPictures = PictureTokens & { token_in: boolean };
 /** Pictures of a prompt that is scored: where their pads stand, and the pictures themselves. */
 export type ScoredImages = { spans: readonly ImageSpan[]; urls: readonly string[] };
 
+/** A token that was scored, and the likeliest ones at its place, the likeliest first; none where nothing comes before it. */
+export type RankedToken = { logprob: number | null; top: { ids: number[]; logprobs: number[] } };
+
 export interface Engine {
   readonly name: string;
   readonly baseUrl: string;
@@ -173,6 +176,8 @@ export interface Engine {
    * server tells no pieces.
    */
   spell?(model: string, text: string, signal: AbortSignal): Promise<SpelledToken[]>;
+  /** The same with the `top` likeliest tokens of each place. Absent: the server, or its adapter, does not tell them. */
+  scoreTop?(model: string, tokenIds: number[], top: number, signal: AbortSignal, images?: ScoredImages): Promise<RankedToken[]>;
   /** Text of token ids, special tokens shown. */
   detokenize?(model: string, tokenIds: number[], signal: AbortSignal): Promise<string>;
   close(): Promise<void>;

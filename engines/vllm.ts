@@ -24,6 +24,7 @@ import type {
   EngineFacts,
   EngineKind,
   PrefixReset,
+  RankedToken,
   Rendered,
   RenderSource,
   SampleEvent,
@@ -38,7 +39,8 @@ import { gauge } from "./http/metrics.ts";
 import { pulled } from "./http/pulled.ts";
 import { ChunkReader } from "./vllm/chunks.ts";
 import { type ChatRender, probePictures, renderChat, samplePictured, scorePictured } from "./vllm/pictures.ts";
-import { Logprob, ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest } from "./vllm/probe.ts";
+import { ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest } from "./vllm/probe.ts";
+import { PromptLogprobs, toRankedTokens } from "./vllm/prompt-logprobs.ts";
 import { vllmSampledNothing } from "./vllm/sampled-nothing.ts";
 
 export const vllm: EngineKind = {
@@ -243,12 +245,15 @@ class VllmEngine implements Engine {
   }
 
   async score(model: string, tokenIds: number[], signal: AbortSignal, images?: ScoredImages): Promise<(number | null)[]> {
-    if (images && images.urls.length > 0) return scorePictured(this.#client, { model, tokenIds, ...images }, signal);
+    return (await this.scoreTop(model, tokenIds, 0, signal, images)).map(({ logprob }) => logprob);
+  }
+
+  async scoreTop(model: string, tokenIds: number[], top: number, signal: AbortSignal, images?: ScoredImages): Promise<RankedToken[]> {
+    if (images && images.urls.length > 0) return scorePictured(this.#client, { model, tokenIds, top, ...images }, signal);
     // One token must be sampled; its logprob is of no interest.
-    const body = { model, prompt: tokenIds, max_tokens: 1, temperature: 0, prompt_logprobs: 0 };
+    const body = { model, prompt: tokenIds, max_tokens: 1, temperature: 0, prompt_logprobs: top };
     const answer = Scored.parse(await this.#client.json("POST", "/v1/completions", body, signal));
-    const entries = answer.choices[0]?.prompt_logprobs ?? [];
-    return tokenIds.map((id, at) => entries[at]?.[id]?.logprob ?? null);
+    return toRankedTokens(tokenIds, answer.choices[0]?.prompt_logprobs, top);
   }
 
   async detokenize(model: string, tokenIds: number[], signal: AbortSignal): Promise<string> {
@@ -405,7 +410,7 @@ const Spelled = Tokenized.extend({
 });
 const Detokenized = z.looseObject({ prompt: z.string() });
 const Scored = z.looseObject({
-  choices: z.array(z.looseObject({ prompt_logprobs: z.array(z.record(z.string(), Logprob).nullable()).nullish() })),
+  choices: z.array(z.looseObject({ prompt_logprobs: PromptLogprobs })),
 });
 const WeightInfo = z.looseObject({ weight_version: z.string().nullish() });
 

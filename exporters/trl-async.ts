@@ -1,7 +1,7 @@
 /** TRL's asynchronous GRPO: one `RolloutSample` a line, with the advantage that its queue wants ready. */
 import { z } from "zod";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import { type FlatRow, fullLength } from "../reconstruct/index.ts";
+import { type FlatRow, fullLength, teacherLogprobs, teacherTop } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
 import { advantageOption, rowsWithAdvantage } from "./rows/advantages.ts";
 import { numberIds } from "./rows/numbering.ts";
@@ -19,6 +19,7 @@ export const trlAsync = defineExporter({
   docs: {
     alignment: "B",
     rows: "As many rows as a rollout has branches, each with the rollout's advantage. No dummy rows: advantages are written, not computed from rows. `model_version` is the oldest step that sampled the row, by which TRL drops stale ones; a row of which it is unknown is left out with the reason `no_policy_step`.",
+    teacher: "with `--top-k`: `teacher_topk_ids`, `teacher_topk_logprobs`",
     loader: "alidade.loaders.trl",
     proof: { how: "trainer", by: "trl 1.16.0" },
   },
@@ -52,8 +53,24 @@ function toSample(row: FlatRow, trajectory: Trajectory): Record<string, unknown>
     input_ids: row.token_ids,
     completion_mask: mask,
     old_log_probs: logprobs,
+    ...teacherOf(row),
     metrics: { reward: row.reward },
     rollout_id: row.rollout_id,
     trajectory_id: row.trajectory_id,
   };
+}
+
+/** As TRL's distillation reads a teacher's answer: its likeliest tokens, and the sampled one where it is none of them. */
+function teacherOf(row: FlatRow): { teacher_topk_ids?: number[][]; teacher_topk_logprobs?: number[][] } {
+  const [top, own] = [teacherTop(row), teacherLogprobs(row)];
+  if (top === null || own === null) return {};
+  const teacher_topk_ids: number[][] = [];
+  const teacher_topk_logprobs: number[][] = [];
+  for (const [at, id] of row.token_ids.entries()) {
+    const [ids = [], logprobs = [], logprob = null] = [top.ids[at], top.logprobs[at], own[at]];
+    const isApart = row.loss_mask[at] === 1 && logprob !== null && !ids.includes(id);
+    teacher_topk_ids.push(isApart ? [...ids, id] : ids);
+    teacher_topk_logprobs.push(isApart ? [...logprobs, logprob] : logprobs);
+  }
+  return { teacher_topk_ids, teacher_topk_logprobs };
 }

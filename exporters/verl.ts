@@ -5,7 +5,7 @@
 
 import { z } from "zod";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import { type FlatRow, responseOnly, teacherLogprobs } from "../reconstruct/index.ts";
+import { type FlatRow, responseOnly, teacherLogprobs, teacherTop } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
 import { aggregation } from "./rows/aggregation.ts";
 import { mediaOf } from "./rows/media.ts";
@@ -29,7 +29,15 @@ export const verl = defineExporter({
     loader: "alidade.loaders.verl",
     proof: { how: "trainer", by: "verl 0.9.1" },
   },
-  options: z.strictObject({ aggregation }),
+  options: z.strictObject({
+    aggregation,
+    teacher: z
+      .enum(["sampled", "top-k"])
+      .default("sampled")
+      .describe(
+        "what `teacher_logprobs` are about: the sampled token, for verl's estimators, or the teacher's likeliest ones, for its losses with `topk`",
+      ),
+  }),
   async *write(source, options, report) {
     const sessionOf = numberSessions();
     for await (const trajectory of source.trajectories()) {
@@ -37,13 +45,15 @@ export const verl = defineExporter({
       const session_id = sessionOf(uid, trajectory);
       for (const row of scoredRows(trajectory, options, report, options.own)) {
         report.rows++;
-        yield JSON.stringify(toVerl(row, uid, session_id, trajectory));
+        yield JSON.stringify(toVerl(row, { uid, session_id, trajectory, teacher: options.own.teacher }));
       }
     }
   },
 });
 
-function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Trajectory): Record<string, unknown> {
+type VerlRow = { uid: string; session_id: number; trajectory: Trajectory; teacher: "sampled" | "top-k" };
+
+function toVerl(row: ScoredRow, { uid, session_id, trajectory, teacher }: VerlRow): Record<string, unknown> {
   const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
   const steps = policyStepsOf(row, trajectory);
   return {
@@ -55,7 +65,7 @@ function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Tra
     responses: response_ids,
     response_mask: mask,
     rollout_log_probs: logprobs,
-    ...teacherOf(row),
+    ...teacherOf(row, teacher === "top-k" ? (trajectory.teacher?.top_k ?? 0) : null),
     ...mediaOf(row),
     reward_score: row.reward,
     reward_extra_info: rolloutComponents(trajectory),
@@ -70,10 +80,30 @@ function toVerl(row: ScoredRow, uid: string, session_id: number, trajectory: Tra
   };
 }
 
-/** The last entry is about no token. */
-function teacherOf(row: FlatRow): { teacher_ids?: number[][]; teacher_logprobs?: (number | null)[][] } {
+type Taught = { teacher_ids?: (number | null)[][]; teacher_logprobs?: (number | null)[][] };
+
+/** `top`: as many of the teacher's tokens at each place; null: the sampled one. */
+function teacherOf(row: FlatRow, top: number | null): Taught {
+  if (top !== null) return likeliest(row, top);
   const logprobs = teacherLogprobs(row);
   if (logprobs === null) return {};
-  const moved = <T>(values: T[], last: T): T[][] => [...values.slice(1), last].map((value) => [value]);
-  return { teacher_ids: moved(row.token_ids, 0), teacher_logprobs: moved(logprobs, 0) };
+  const one = <T>(value: T): T[] => [value];
+  return { teacher_ids: moved(row.token_ids.map(one), [0]), teacher_logprobs: moved(logprobs.map(one), [0]) };
+}
+
+/** verl wants the same number at each place: a trained token with fewer is null, and refused by the loader. */
+function likeliest(row: FlatRow, top: number): Taught {
+  const found = teacherTop(row);
+  if (found === null || top === 0) return {};
+  const filler = new Array<number>(top).fill(0);
+  const whole = (list: number[] | undefined, at: number): (number | null)[] => {
+    if (row.loss_mask[at] === 0) return filler;
+    return list?.length === top ? list : new Array<null>(top).fill(null);
+  };
+  return { teacher_ids: moved(found.ids.map(whole), filler), teacher_logprobs: moved(found.logprobs.map(whole), filler) };
+}
+
+/** Entry `i` is about token `i + 1`, and the last one about none. */
+function moved<T>(values: T[], last: T): T[] {
+  return [...values.slice(1), last];
 }

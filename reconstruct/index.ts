@@ -15,7 +15,16 @@ export { type AdvantageMethod, advantageMethods, type BaselineEntry, type GroupA
 export { componentsOfRow, weightedTotal } from "./rewards/reward-components.ts";
 export { type Aggregation, aggregations } from "./rewards/row-weight.ts";
 export { type Credit, type CreditLeaf, credits, treeCredit } from "./rewards/tree-credit.ts";
-export { fullLength, perToken, type RowTurn, responseOnly, shifted, teacherLogprobs, turnsOf } from "./rows/alignment-families.ts";
+export {
+  fullLength,
+  perToken,
+  type RowTurn,
+  responseOnly,
+  shifted,
+  teacherLogprobs,
+  teacherTop,
+  turnsOf,
+} from "./rows/alignment-families.ts";
 export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";
 export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./rows/select-rows.ts";

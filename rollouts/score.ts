@@ -11,7 +11,7 @@ import { type AskTeacher, scoreNodes, type Teaching, teachingOf, withTeacher } f
 import { lockFolder } from "./records/folder-lock.ts";
 import { rewriteTrajectories } from "./records/rewrite-trajectories.ts";
 import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./records/run-records.ts";
-import { isSameTeacher, type Scored, ScoreJournal, type TeacherName } from "./records/score-journal.ts";
+import { hasScored, type Scored, ScoreJournal, type TeacherName } from "./records/score-journal.ts";
 
 export type ScoreSetup = {
   /** The run's folder. No other process may be at work in it. */
@@ -81,7 +81,7 @@ async function planScores(setup: ScoreSetup, wanted: ReadonlyMap<string, Rollout
     const record = wanted.get(key);
     if (record === undefined || seen.has(key)) continue;
     seen.add(key);
-    if (trajectory.teacher !== undefined && isSameTeacher(trajectory.teacher, setup.teacher)) {
+    if (trajectory.teacher !== undefined && hasScored(trajectory.teacher, setup.teacher)) {
       plan.already.push(record);
       continue;
     }
@@ -174,8 +174,9 @@ async function scoresOf(
     const asked = [...scores.values()].filter(({ reason }) => reason === null || reason === "no_logprob");
     if (asked.length > 0 && asked.every(({ logprobs }) => logprobs.every((one) => one === null)))
       return `the engine at ${teacher.url} answered without logprobs of the prompt`;
-    const { engine, url, model, weight_version } = teacher;
-    const made: Scored = { teacher: { engine, url, model, weight_version, tokenizer, scored: Date.now() }, scores };
+    const { engine, url, model, weight_version, top_k } = teacher;
+    const named = { engine, url, model, weight_version, tokenizer, ...(top_k !== undefined && { top_k }) };
+    const made: Scored = { teacher: { ...named, scored: Date.now() }, scores };
     await journal.add(trajectory, made);
     return made;
   } catch (error) {

@@ -168,6 +168,8 @@ export const TeacherScore = z.strictObject({
   logprobs: z.array(z.number().nullable()),
   /** Why some of them are null; null: none is. */
   reason: TeacherReason.nullable(),
+  /** Its likeliest tokens at each place, at most `top_k` of the teacher, the likeliest first; none where it was not scored. Absent: not asked. */
+  top: z.strictObject({ ids: z.array(z.array(z.number().int().nonnegative())), logprobs: z.array(z.array(z.number())) }).optional(),
 });
 export type TeacherScore = z.infer<typeof TeacherScore>;
 
@@ -181,6 +183,8 @@ export const Teacher = z.strictObject({
   weight_version: z.string().nullable(),
   /** Whether the sampling engine has its tokenizer: `unknown` where either gave no fingerprint. Another tokenizer is refused. */
   tokenizer: z.enum(["same", "unknown"]),
+  /** How many of its likeliest tokens stand at each place. Absent: none. */
+  top_k: z.number().int().positive().optional(),
   scored: Time,
 });
 export type Teacher = z.infer<typeof Teacher>;

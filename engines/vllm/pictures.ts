@@ -17,8 +17,9 @@ import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
 import { promptComplaint } from "../chat/prompt-echo.ts";
 import { fromChatEntry } from "../chat/sampled-tokens.ts";
-import type { SampleEvent, SampleRequest, ServedPictures } from "../engine.ts";
+import type { RankedToken, SampleEvent, SampleRequest, ServedPictures } from "../engine.ts";
 import type { EngineClient } from "../http/engine-client.ts";
+import { PromptLogprobs, toRankedTokens } from "./prompt-logprobs.ts";
 
 const renderPath = "/v1/chat/completions/render";
 
@@ -261,25 +262,25 @@ function usageOf({ usage }: Generated): Usage {
 
 const ScoredPrompt = z.looseObject({
   prompt_token_ids: Ids.nullish(),
-  prompt_logprobs: z.array(z.record(z.string(), Entry).nullable()).nullish(),
+  prompt_logprobs: PromptLogprobs,
 });
 
 /** Teacher forcing with pictures. Throws `engine_error` where the server scored another prompt. */
 export async function scorePictured(
   client: EngineClient,
-  order: { model: string; tokenIds: readonly number[]; spans: readonly ImageSpan[]; urls: readonly string[] },
+  order: { model: string; tokenIds: readonly number[]; top: number; spans: readonly ImageSpan[]; urls: readonly string[] },
   signal: AbortSignal,
-): Promise<(number | null)[]> {
+): Promise<RankedToken[]> {
   const body = {
     model: order.model,
     token_ids: foldImages(order.tokenIds, order.spans),
     content_parts: order.urls.map((url) => ({ type: "image_url", url })),
-    sampling_params: { max_tokens: 1, temperature: 0, prompt_logprobs: 0 },
+    sampling_params: { max_tokens: 1, temperature: 0, prompt_logprobs: order.top },
     return_token_ids: true,
     stream: false,
   };
   const answer = ScoredPrompt.parse(await client.json("POST", "/inference/v1/generate", body, signal));
   const complaint = promptComplaint(IdText.of(order.tokenIds), answer.prompt_token_ids ? { token_ids: answer.prompt_token_ids } : null);
   if (complaint !== null) throw new AlidadeError("engine_error", `the engine at ${client.baseUrl} scored ${complaint}`);
-  return order.tokenIds.map((id, at) => answer.prompt_logprobs?.[at]?.[id]?.logprob ?? null);
+  return toRankedTokens(order.tokenIds, answer.prompt_logprobs, order.top);
 }

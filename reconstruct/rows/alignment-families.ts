@@ -33,6 +33,18 @@ export function teacherLogprobs(row: FlatRow, { filler = 0 }: Filler = {}): (num
   return row.teacher_logprobs?.map((logprob, at) => (row.loss_mask[at] === 0 ? filler : logprob)) ?? null;
 }
 
+/** A teacher's tokens at each place of a row, the likeliest first. Empty where the mask is 0, and where it was not scored. */
+export type TeacherTop = { ids: number[][]; logprobs: number[][] };
+
+/** Null: no teacher was asked for its likeliest tokens. */
+export function teacherTop(row: FlatRow): TeacherTop | null {
+  refusePacked(row);
+  const { teacher_top_ids: ids, teacher_top_logprobs: logprobs, loss_mask } = row;
+  if (ids === undefined || logprobs === undefined) return null;
+  const trained = <T>(lists: T[][]): T[][] => lists.map((list, at) => (loss_mask[at] === 1 ? list : []));
+  return { ids: trained(ids), logprobs: trained(logprobs) };
+}
+
 /** In a packed tree the token before is not the one on the left: only formats that read `parent_index` can take it. */
 function refusePacked(row: FlatRow): void {
   if (row.parent_index !== null)

@@ -57,6 +57,10 @@ const RowFields = z.strictObject({
   logprobs: z.array(z.number().nullable()),
   /** One for each token: what the trajectory's teacher gave it (nats, temperature 1); null where it was not sampled, or not scored. Absent: no teacher scored it. */
   teacher_logprobs: z.array(z.number().nullable()).optional(),
+  /** One list for each token, if the teacher was asked for its likeliest tokens: their ids, the likeliest first; empty where there are none. */
+  teacher_top_ids: z.array(z.array(z.number().int())).optional(),
+  /** Their logprobs, in the same order. */
+  teacher_top_logprobs: z.array(z.array(z.number())).optional(),
   /** Only in a packed tree, one number per token: its position on its path. null: 0, 1, 2 … */
   position_ids: z.array(z.number().int()).nullable(),
   /** Only in a packed tree, one number per token: the row index of its predecessor on its path; -1 for a first token. */

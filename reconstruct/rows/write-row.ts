@@ -99,7 +99,7 @@ export class RowWriter {
       token_ids: new Array<number>(length),
       loss_mask: new Array<0>(length).fill(0),
       logprobs: new Array<null>(length).fill(null),
-      ...(trajectory.teacher && { teacher_logprobs: new Array<null>(length).fill(null) }),
+      ...emptyTeacher(trajectory.teacher, length),
       position_ids: parents === null ? null : new Array<number>(length),
       parent_index: parents === null ? null : new Array<number>(length),
       segments: [],
@@ -127,6 +127,8 @@ export class RowWriter {
     for (let at = from; kind === "sampled" && at < to; at++) {
       row.logprobs[start + at - from] = node.logprobs?.[at] ?? null;
       if (row.teacher_logprobs) row.teacher_logprobs[start + at - from] = node.teacher?.logprobs[at] ?? null;
+      if (row.teacher_top_ids) row.teacher_top_ids[start + at - from] = node.teacher?.top?.ids[at] ?? [];
+      if (row.teacher_top_logprobs) row.teacher_top_logprobs[start + at - from] = node.teacher?.top?.logprobs[at] ?? [];
       if (whyNot !== null || node.forced?.[at] === true) continue;
       row.loss_mask[start + at - from] = 1;
       trained++;
@@ -152,6 +154,16 @@ export class RowWriter {
     const owner = owners.get(node.node_id);
     return whyNot(node) ?? (owner !== undefined && paths.has(owner) ? null : "other_row");
   }
+}
+
+/** What stands where nothing was sampled, at every place. */
+function emptyTeacher(teacher: Trajectory["teacher"], length: number): Partial<FlatRow> {
+  if (teacher === undefined) return {};
+  const lists = (): never[][] => Array.from({ length }, () => []);
+  return {
+    teacher_logprobs: new Array<null>(length).fill(null),
+    ...(teacher.top_k !== undefined && { teacher_top_ids: lists(), teacher_top_logprobs: lists() }),
+  };
 }
 
 /** A picture that the piece cuts is left out. */

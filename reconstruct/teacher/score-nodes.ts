@@ -7,8 +7,11 @@ import { isLogprob } from "../../base/tokens/alignment.ts";
 import { imagesOf } from "../rows/images-of.ts";
 import { coveringPaths, picturesOf, type Score } from "../tree/covering-paths.ts";
 
+/** As an engine scores: logprobs as `Score` gives them, and at each place the likeliest tokens where they were asked for. */
+export type TeacherAnswer = { logprobs: (number | null)[]; top?: { ids: number[]; logprobs: number[] }[] };
+
 export type AskTeacher = {
-  score: Score;
+  score: (...asked: Parameters<Score>) => Promise<TeacherAnswer>;
   /** `score` is given the pictures. */
   readsImages: boolean;
   /** Tokens that it can score at once; null: unknown. */
@@ -38,7 +41,7 @@ export async function scoreNodes(
     for (const node of path) {
       const end = start + node.token_ids.length;
       if (!scores.has(node.node_id) && reasons.has(node.node_id))
-        scores.set(node.node_id, scoreOf(node, scored.slice(start, end), end > length));
+        scores.set(node.node_id, scoreOf(node, scored, { start, cut: end > length }));
       start = end;
     }
   }
@@ -88,13 +91,22 @@ function fittingLength(length: number, media: ReturnType<typeof picturesOf>, max
   return cut?.start ?? maxTokens;
 }
 
-/** `cut`: some of its tokens did not fit. */
-function scoreOf({ token_ids }: TreeNode, scored: readonly (number | null)[], cut: boolean): TeacherScore {
+/** `start`: the place of its first token on the path. `cut`: some of its tokens did not fit. */
+function scoreOf(
+  { token_ids }: TreeNode,
+  { logprobs: given, top }: TeacherAnswer,
+  { start, cut }: { start: number; cut: boolean },
+): TeacherScore {
   const logprobs = token_ids.map((_, at) => {
-    const logprob = scored[at];
+    const logprob = given[start + at];
     return isLogprob(logprob) ? logprob : null;
   });
-  return { logprobs, reason: logprobs.includes(null) ? (cut ? "over_context" : "no_logprob") : null };
+  const likeliest = top && token_ids.map((_, at) => (logprobs[at] === null ? undefined : top[start + at]));
+  return {
+    logprobs,
+    reason: logprobs.includes(null) ? (cut ? "over_context" : "no_logprob") : null,
+    ...(likeliest && { top: { ids: likeliest.map((one) => one?.ids ?? []), logprobs: likeliest.map((one) => one?.logprobs ?? []) } }),
+  };
 }
 
 function unscored({ token_ids }: TreeNode, reason: TeacherReason): TeacherScore {

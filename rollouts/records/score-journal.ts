@@ -15,10 +15,11 @@ const Entry = z.strictObject({ trajectory_id: z.string(), teacher: Teacher, scor
 export type Scored = { teacher: Teacher; scores: Map<string, TeacherScore> };
 
 /** What makes two teachers one: the same weights at the same address, as far as is known. */
-export type TeacherName = Pick<Teacher, "engine" | "url" | "model" | "weight_version">;
+export type TeacherName = Pick<Teacher, "engine" | "url" | "model" | "weight_version" | "top_k">;
 
-export function isSameTeacher(one: TeacherName, other: TeacherName): boolean {
-  return keyOf(one) === keyOf(other);
+/** Has the kept one said all that is asked now? */
+export function hasScored(kept: TeacherName, asked: TeacherName): boolean {
+  return keyOf({ ...kept, top_k: 1 }) === keyOf({ ...asked, top_k: 1 }) && (kept.top_k ?? 0) >= (asked.top_k ?? 0);
 }
 
 /** Scores stay on the disk: those of a run may be larger than memory. */
@@ -71,6 +72,6 @@ export class ScoreJournal implements AsyncDisposable {
   }
 }
 
-function keyOf({ engine, url, model, weight_version }: TeacherName): string {
-  return JSON.stringify([engine, url, model, weight_version]);
+function keyOf({ engine, url, model, weight_version, top_k = 0 }: TeacherName): string {
+  return JSON.stringify([engine, url, model, weight_version, top_k]);
 }

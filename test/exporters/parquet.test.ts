@@ -19,7 +19,13 @@ async function tableOf(trajectories: Trajectory[]): Promise<unknown> {
 
 /** A table has a column also where no row has a picture. */
 const flatOf = async (trajectories: Trajectory[]): Promise<unknown> =>
-  (await exported(exporterNamed("flat"), trajectories)).rows.map((row) => ({ media: null, teacher_logprobs: null, ...(row as object) }));
+  (await exported(exporterNamed("flat"), trajectories)).rows.map((row) => ({
+    media: null,
+    teacher_logprobs: null,
+    teacher_top_ids: null,
+    teacher_top_logprobs: null,
+    ...(row as object),
+  }));
 
 test("the table holds the flat rows, field by field", async () => {
   const golden = [goldenTrajectory(), goldenSibling()];

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { exporterNamed } from "../../exporters/registry.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
-import { taught, taughtLogprob } from "../fakes/records/taught.ts";
+import { taught, taughtLogprob, taughtTop } from "../fakes/records/taught.ts";
 
 const Numbers = z.array(z.number());
 
@@ -68,6 +68,44 @@ for (const [format, { field, read }] of Object.entries(formats))
       "nothing else of a row changes, and without a teacher there is no such field",
     );
   });
+
+test("the likeliest tokens stand at their places: trl-async with the sampled one behind them, verl the same number everywhere", async () => {
+  const trajectories = [taught(goldenTrajectory(), { top: true }), taught(goldenSibling(), { top: true })];
+  const Lists = z.array(Numbers);
+  const trl = await exported(exporterNamed("trl-async"), trajectories);
+  for (const row of trl.rows) {
+    const [ids, mask] = [numbers(row.input_ids), numbers(row.completion_mask)];
+    const trained = <T>(wanted: (id: number) => T[]) => ids.map((id, at) => (mask[at] === 1 ? wanted(id) : []));
+    assert.deepEqual(
+      Lists.parse(row.teacher_topk_ids),
+      trained((id) => [...taughtTop(id).ids, id]),
+    );
+    assert.deepEqual(
+      Lists.parse(row.teacher_topk_logprobs),
+      trained((id) => [...taughtTop(id).logprobs, taughtLogprob(id)]),
+    );
+  }
+  const verl = await exported(exporterNamed("verl"), trajectories, { own: { teacher: "top-k" } });
+  for (const row of verl.rows) {
+    const ids = [...numbers(row.prompts), ...numbers(row.responses)];
+    const mask = [...numbers(row.prompts).map(() => 0), ...numbers(row.response_mask)];
+    const next = (wanted: (id: number) => number[]) => [...ids.map((id, at) => (mask[at] === 1 ? wanted(id) : [0, 0])).slice(1), [0, 0]];
+    assert.deepEqual(
+      Lists.parse(row.teacher_ids),
+      next((id) => taughtTop(id).ids),
+    );
+    assert.deepEqual(
+      Lists.parse(row.teacher_logprobs),
+      next((id) => taughtTop(id).logprobs),
+    );
+  }
+  assert.ok(trl.rows.length > 1 && verl.rows.length > 1);
+  const plain = await exported(exporterNamed("verl"), [taught(goldenTrajectory())], { own: { teacher: "top-k" } });
+  assert.ok(
+    plain.rows.every((row) => row.teacher_ids === undefined),
+    "without --top-k there are none",
+  );
+});
 
 test("a trained token that was not scored is null in every format, and never a number", async () => {
   const missing = taught(goldenTrajectory());

@@ -24,7 +24,7 @@ function asking(asked: number[][] = [], maxTokens: number | null = null, readsIm
     readsImages,
     score: async (ids: number[]) => {
       asked.push(ids);
-      return ids.map((id, at) => (at === 0 ? null : logprobOf(id, at)));
+      return { logprobs: ids.map((id, at) => (at === 0 ? null : logprobOf(id, at))) };
     },
   };
 }
@@ -121,7 +121,7 @@ test("what does not fit the teacher is cut off before it is asked, and null with
 
 test("what an engine says that is no logprob is no score", async () => {
   const trajectory = session();
-  const score = async (ids: number[]) => ids.map((_, at) => (at % 2 === 0 ? Number.NaN : 3));
+  const score = async (ids: number[]) => ({ logprobs: ids.map((_, at) => (at % 2 === 0 ? Number.NaN : 3)) });
   for (const { logprobs, reason } of (await scoreNodes(trajectory, { score, readsImages: false, maxTokens: null })).values())
     assert.deepEqual([logprobs.every((one) => one === null), reason], [true, "no_logprob"]);
 });

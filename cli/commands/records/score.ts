@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import type { EngineFacts } from "../../../engines/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
+import type { AskTeacher } from "../../../reconstruct/index.ts";
 import { type ScoredRollout, type Scoring, score as scoreRun } from "../../../rollouts/index.ts";
 import { openIndex } from "../../../rollouts/records/index.ts";
 import { table } from "../../../view/text/index.ts";
@@ -12,9 +13,9 @@ import { addFilters, type FilterFlags } from "../overview/filters.ts";
 import { meantRollouts } from "../overview/meant-rollouts.ts";
 import { terminal } from "../terminal.ts";
 import { runFolderOf } from "./run-folder-of.ts";
-import { openScoringEngine, type ScoringFlags, scoreAt } from "./scoring-engine.ts";
+import { openScoringEngine, type ScoringFlags, scoreAt, scoreTopAt } from "./scoring-engine.ts";
 
-type ScoreFlags = FilterFlags & ScoringFlags & { model?: string; concurrency: number; json?: boolean };
+type ScoreFlags = FilterFlags & ScoringFlags & { model?: string; topK?: number; concurrency: number; json?: boolean };
 
 export function score(program: Command): void {
   addFilters(program.command("score"))
@@ -28,6 +29,11 @@ export function score(program: Command): void {
     .option("-k, --kind <name>", "what server it is: vllm (the default) or sglang")
     .option("--api-key-env <name>", "variable that holds the server's key")
     .option("--model <name>", "model of that server that scores (needed where it serves several)")
+    .option(
+      "--top-k <number>",
+      `keep also so many of its likeliest tokens at each place, at most ${mostTop}; each costs some 25 bytes a sampled token (vLLM serves 20 unless --max-logprobs)`,
+      topCount,
+    )
     .option("--concurrency <number>", "rollouts at once", wholeNumber, 4)
     .option(
       "--json",
@@ -35,7 +41,7 @@ export function score(program: Command): void {
     )
     .addHelpText(
       "after",
-      "\nThe mean gap is the recorded logprob less the teacher's, in nats a token: an estimate of how far the policy is from the teacher.\n\nExamples:\n  alidade score runs/run1abc --engine http://127.0.0.1:8001\n  alidade score runs/run1abc --engine http://127.0.0.1:8001 --model Qwen3-32B --reward 1 --json\n  alidade export --run runs/run1abc --format verl --out rows.jsonl     # with teacher_logprobs",
+      "\nThe mean gap is the recorded logprob less the teacher's, in nats a token: an estimate of how far the policy is from the teacher.\n\nExamples:\n  alidade score runs/run1abc --engine http://127.0.0.1:8001\n  alidade score runs/run1abc --engine http://127.0.0.1:8001 --model Qwen3-32B --reward 1 --json\n  alidade score runs/run1abc --engine http://127.0.0.1:8001 --top-k 8\n  alidade export --run runs/run1abc --format verl --out rows.jsonl     # with teacher_logprobs",
     )
     .action(async (folder: string, names: string[], flags: ScoreFlags) => {
       const signal = terminal().stopSignal();
@@ -45,6 +51,15 @@ export function score(program: Command): void {
       await using opened = await openScoringEngine(flags, "take a teacher at vLLM or SGLang", signal);
       const { engine, facts, policy } = opened;
       const model = modelOf(facts, flags.model);
+      const top = flags.topK;
+      if (top !== undefined && engine.scoreTop === undefined)
+        throw new AlidadeError(
+          "config_invalid",
+          `${engine.name} tells no likeliest tokens of a prompt here: take a teacher at vLLM, or leave out --top-k`,
+          {
+            param: "top_k",
+          },
+        );
       const { media } = new DiskStore(join(path, "sessions"));
       const teacher = {
         engine: engine.name,
@@ -53,6 +68,7 @@ export function score(program: Command): void {
         model,
         weight_version: facts.weight_version ?? policy?.version ?? null,
         tokenizer: facts.fingerprints?.tokenizer ?? null,
+        ...(top !== undefined && { top_k: top }),
       };
       let done = 0;
       let all = 0;
@@ -62,7 +78,7 @@ export function score(program: Command): void {
           teacher: {
             ...teacher,
             ask: (trajectory) => ({
-              score: scoreAt(engine, model, { trajectory, media, signal }),
+              score: asker(engine, model, top, { trajectory, media, signal }),
               readsImages: facts.images !== undefined,
               // A server samples one token behind what it scores.
               maxTokens: facts.max_model_len === null ? null : facts.max_model_len - 1,
@@ -107,6 +123,17 @@ function modelOf({ models, base_url }: EngineFacts, named: string | undefined): 
   throw new AlidadeError("config_invalid", `the engine at ${base_url} ${why}: name one with --model: ${models.slice(0, 20).join(", ")}`, {
     param: "model",
   });
+}
+
+function asker(
+  engine: Parameters<typeof scoreAt>[0],
+  model: string,
+  top: number | undefined,
+  of: Parameters<typeof scoreAt>[2],
+): AskTeacher["score"] {
+  if (top !== undefined) return scoreTopAt(engine, model, top, of);
+  const score = scoreAt(engine, model, of);
+  return async (...asked) => ({ logprobs: await score(...asked) });
 }
 
 type ScoringPlan = { rollouts: number; again: number; unknown: number; replaced: readonly string[] };
@@ -163,6 +190,15 @@ function reasonsOf({ unscored }: ScoredRollout): string {
 
 function nameOf({ task_id, sample_index }: { task_id: string; sample_index: number }): string {
   return `${task_id}/${sample_index}`;
+}
+
+/** More than any loss asks for; a run's records would grow by kilobytes a token. */
+const mostTop = 64;
+
+function topCount(text: string): number {
+  const top = wholeNumber(text);
+  if (top > mostTop) throw new InvalidArgumentError(`Give at most ${mostTop}.`);
+  return top;
 }
 
 function wholeNumber(text: string): number {

@@ -6,7 +6,7 @@ import type { Policy } from "../../../base/schema/policy.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import type { Engine, EngineFacts } from "../../../engines/index.ts";
 import { probeEngine } from "../../../proxy/pool/index.ts";
-import type { Score } from "../../../reconstruct/index.ts";
+import type { AskTeacher, Score } from "../../../reconstruct/index.ts";
 import { commandConfig } from "../flags/command-config.ts";
 import { openEngines } from "../proxy/open-engine.ts";
 
@@ -47,6 +47,21 @@ export function scoreAt(
 ): Score {
   const urls = urlsOf(trajectory, media);
   return (tokenIds, spans) => engine.score(model, tokenIds, signal, { spans, urls: spans.map(({ sha256 }) => urls(sha256)) });
+}
+
+/** The same with the `top` likeliest tokens of each place, of an engine that tells them. */
+export function scoreTopAt(
+  engine: Engine,
+  model: string,
+  top: number,
+  { trajectory, media, signal }: { trajectory: Trajectory; media: Media; signal: AbortSignal },
+): AskTeacher["score"] {
+  const urls = urlsOf(trajectory, media);
+  return async (tokenIds, spans) => {
+    const images = { spans, urls: spans.map(({ sha256 }) => urls(sha256)) };
+    const scored = (await engine.scoreTop?.(model, tokenIds, top, signal, images)) ?? [];
+    return { logprobs: scored.map(({ logprob }) => logprob), top: scored.map((one) => one.top) };
+  };
 }
 
 /** A picture as its harness sent it, read when it is asked for. */

@@ -11,7 +11,7 @@ def checked(rows, field):
             has = values is not None
         if has != (values is not None):
             raise ValueError(f"row {at}: some rows have {field} and others have not: score the whole run (alidade score)")
-        missing = sum(one is None or one == [None] for one in values or ())
+        missing = sum(one is None or isinstance(one, list) and None in one for one in values or ())
         if missing:
             raise ValueError(f"row {at}: the teacher gave {missing} of its trained tokens no logprob (alidade show says why): leave the row out")
         yield row

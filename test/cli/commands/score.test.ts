@@ -120,14 +120,21 @@ test("a teacher's logprobs stand beside the recorded ones as a new revision, and
 async function scoredBy(url: string, trajectory: Trajectory, nodeId: string): Promise<unknown[]> {
   const nodes = new TokenPaths(trajectory).nodes(nodeId);
   const prompt = nodes.flatMap(({ token_ids }) => token_ids);
+  const first = prompt.length - (nodes.at(-1)?.token_ids.length ?? 0);
+  const entries = await promptLogprobs(url, prompt, 0);
+  return prompt.slice(first).map((id, at) => entries[first + at]?.[String(id)]?.logprob);
+}
+
+type Entry = { logprob: number; rank: number };
+
+async function promptLogprobs(url: string, prompt: number[], top: number): Promise<Record<string, Entry>[]> {
   const response = await fetch(`${url}/v1/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model: "practice", prompt, max_tokens: 1, prompt_logprobs: 0 }),
+    body: JSON.stringify({ model: "practice", prompt, max_tokens: 1, prompt_logprobs: top }),
   });
-  const { choices } = (await response.json()) as { choices: { prompt_logprobs: Record<string, { logprob: number }>[] }[] };
-  const first = prompt.length - (nodes.at(-1)?.token_ids.length ?? 0);
-  return prompt.slice(first).map((id, at) => choices[0]?.prompt_logprobs[first + at]?.[String(id)]?.logprob);
+  const { choices } = (await response.json()) as { choices: { prompt_logprobs: Record<string, Entry>[] }[] };
+  return choices[0]?.prompt_logprobs ?? [];
 }
 
 test("the policy as its own teacher gives what was recorded, to the last bit; a second teacher takes its place", async () => {
@@ -223,6 +230,41 @@ test("tokens behind the teacher's longest context are null with the reason, and 
   );
 });
 
+test("with --top-k the teacher's likeliest tokens are kept as the engine ranks them, and fewer need no second scoring", async () => {
+  const path = await ran("top");
+  await using teacher = await startCountingTeacher({ seed: 11 });
+  const asked = (top: number) => cli(["score", path, "a/0", "--engine", teacher.url, "--top-k", String(top), "--json"]);
+  assert.equal(jsonOf<Said>(await asked(3)).scored.length, 1);
+  const trajectory = (await trajectoriesOf(path)).find((one) => one.teacher !== undefined);
+  assert.equal(trajectory?.teacher?.top_k, 3);
+  for (const { node_id, token_ids, teacher: score } of sampledOf(trajectory)) {
+    const nodes = new TokenPaths(trajectory).tokens(node_id);
+    const ranked = (await promptLogprobs(teacher.url, nodes, 3)).slice(-token_ids.length).map((entries) =>
+      Object.entries(entries)
+        .filter(([, { rank }]) => rank <= 3)
+        .sort(([, one], [, other]) => one.rank - other.rank),
+    );
+    assert.deepEqual(score?.top, {
+      ids: ranked.map((entries) => entries.map(([id]) => Number(id))),
+      logprobs: ranked.map((entries) => entries.map(([, { logprob }]) => logprob)),
+    });
+  }
+  assert.equal(jsonOf<Said>(await asked(2)).already_scored.length, 1);
+  assert.equal(jsonOf<Said>(await asked(4)).scored.length, 1);
+  const rows = (await cli(["export", "--run", path, "--format", "flat"])).stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Row);
+  const row = rows.find((one) => one.teacher_top_ids !== undefined);
+  assert.ok(row?.teacher_top_ids && rows.length === 4);
+  assert.deepEqual(
+    row.teacher_top_ids.map(({ length }) => length),
+    row.loss_mask.map((mask) => (mask === 1 ? 4 : 0)),
+  );
+});
+
+type Row = { teacher_top_ids?: number[][]; loss_mask: number[] };
+
 test("what cannot be is refused in one sentence with what to do", async () => {
   const path = await ran("refused");
   await using teacher = await startPracticeEngine({ seed: 11 });
@@ -232,6 +274,7 @@ test("what cannot be is refused in one sentence with what to do", async () => {
     [[path, "c/0", "--engine", teacher.url], /holds no rollout "c\/0"/],
     [[path], /give --engine http/],
     [[join(scratch, "nowhere"), "--engine", teacher.url], /there is no folder/],
+    [[path, "--engine", teacher.url, "--top-k", "65"], /Give at most 64/],
     [[path, "--engine", teacher.url, "--concurrency", "0"], /Give a whole number of 1 or more/],
   ];
   for (const [flags, said] of cases) {

@@ -4,12 +4,31 @@ import type { Trajectory } from "../../../base/schema/trajectory.ts";
 /** The logprob of the token `id`: a fraction that float32 holds. */
 export const taughtLogprob = (id: number): number => -id / 1024;
 
-export function taught(trajectory: Trajectory): Trajectory {
+/** The likeliest tokens at the place of `id`, of which it is none. */
+export const taughtTop = (id: number): { ids: number[]; logprobs: number[] } => ({ ids: [id + 1, id + 2], logprobs: [-0.25, -id / 512] });
+
+/** `top`: it was also asked for its two likeliest tokens. */
+export function taught(trajectory: Trajectory, { top = false }: { top?: boolean } = {}): Trajectory {
+  const teacher = {
+    engine: "vllm",
+    url: "http://127.0.0.1:8001",
+    model: "large",
+    weight_version: null,
+    tokenizer: "same",
+    scored: 1,
+  } as const;
   return {
     ...trajectory,
-    teacher: { engine: "vllm", url: "http://127.0.0.1:8001", model: "large", weight_version: null, tokenizer: "same", scored: 1 },
-    nodes: trajectory.nodes.map((node) =>
-      node.kind === "sampled" ? { ...node, teacher: { logprobs: node.token_ids.map(taughtLogprob), reason: null } } : node,
-    ),
+    teacher: { ...teacher, ...(top && { top_k: 2 }) },
+    nodes: trajectory.nodes.map((node) => (node.kind === "sampled" ? { ...node, teacher: scoreOf(node.token_ids, top) } : node)),
+  };
+}
+
+function scoreOf(ids: number[], top: boolean) {
+  const likeliest = ids.map(taughtTop);
+  return {
+    logprobs: ids.map(taughtLogprob),
+    reason: null,
+    ...(top && { top: { ids: likeliest.map((one) => one.ids), logprobs: likeliest.map((one) => one.logprobs) } }),
   };
 }

@@ -1,9 +1,10 @@
 """A teacher's logprobs of our files as verl and tinker-cookbook read them, by their own code.
 
-    VENV/bin/python teachers.py VERL.jsonl TINKER.jsonl
+    VENV/bin/python teachers.py VERL.jsonl TINKER.jsonl TRL.jsonl VERL_TOP.jsonl
 
 Prints one JSON object: what verl's response slice gives, its distillation loss against the same numbers and against numbers one token
-late, whether its own padding gives our batch; and what tinker-cookbook adds to each advantage.
+late, whether its own padding gives our batch; what tinker-cookbook adds to each advantage; which candidates TRL's collator and support
+of its divergence leave at each trained token; and the loss of verl's forward KL over the likeliest tokens, beside our own sum.
 """
 
 import json
@@ -54,4 +55,40 @@ def by_tinker(file):
     return [(numbers(after, "advantages") - numbers(before, "advantages")).tolist() for before, after in zip(plain, taught)]
 
 
-print(json.dumps({"verl": by_verl(sys.argv[1]), "tinker": by_tinker(sys.argv[2])}), file=answers)
+def by_trl(file):
+    import numpy as np
+    from alidade.loaders.trl import distillation_samples
+    from trl.experimental.async_distillation import async_distillation_trainer as trainer
+
+    samples = list(distillation_samples(file))
+    examples = [{name: getattr(sample, name) for name in sample.__slots__} for sample in samples]
+    batch = trainer.DataCollatorForRollout(pad_token_id=0)([[examples]])
+    # The trainer's own shift and its own choice of candidates.
+    ids, logprobs = batch["teacher_topk_ids"][:, 1:], batch["teacher_topk_logprobs"][:, 1:]
+    actual, mask = batch["input_ids"][:, 1:], batch["completion_mask"][:, 1:].bool()
+    narrow, support, valid = trainer._narrow_top1_actual_support(ids, logprobs, actual, ids != -1, 0.5)
+    return {"narrow": narrow[mask].tolist(), "support": support[mask].tolist(), "valid": bool(valid[mask].all()), "none": not bool((ids != -1)[~mask].any())}
+
+
+def by_verl_top(file):
+    from verl.trainer.distillation.fsdp.losses import compute_forward_kl_topk
+
+    _, fields, _ = verl.transfer_queue(list(read(file)), global_steps=7)
+    torch.manual_seed(1)
+    worst = 0
+    for field in fields:
+        ids, logprobs = field["teacher_ids"][None].long(), field["teacher_logprobs"][None]
+        logits = torch.randn(1, ids.shape[1], int(ids.max()) + 1)
+        settings = SimpleNamespace(distillation_loss=SimpleNamespace(log_prob_min_clamp=None, chunk_size=None))
+        one = lambda tensor: torch.nested.as_nested_tensor([tensor[0]], layout=torch.jagged)
+        given = compute_forward_kl_topk(logits, one(logprobs), one(ids), settings, "bshd")["distillation_losses"]
+        student = logits.log_softmax(-1).gather(-1, ids)
+        wanted = (logprobs.exp() * (logprobs - student)).sum(-1)
+        # Entry i is about token i + 1, which is the first of the response behind the last of the prompt.
+        start = len(field["prompts"]) - 1
+        mask = field["response_mask"].bool()
+        worst = max(worst, (given - wanted)[0, start:-1][mask].abs().max().item())
+    return worst
+
+
+print(json.dumps({"trl": by_trl(sys.argv[3]), "verl_top": by_verl_top(sys.argv[4]), "verl": by_verl(sys.argv[1]), "tinker": by_tinker(sys.argv[2])}), file=answers)

@@ -14,15 +14,29 @@ import { taught, taughtLogprob } from "../../fakes/records/taught.ts";
 import { need } from "../../needs.ts";
 import { consumerScripts, consumersPlace } from "./place.ts";
 
-type Answer = { verl: { response: number[][]; same: number; late: number }; tinker: number[][] };
+type Answer = {
+  trl: { narrow: number[][]; support: number[][]; valid: boolean; none: boolean };
+  verl_top: number;
+  verl: { response: number[][]; same: number; late: number };
+  tinker: number[][];
+};
 
-test("verl's and tinker-cookbook's distillation find the teacher's logprob at its token", { timeout: 500_000 }, async (t) => {
+test("the distillation of verl, TRL and tinker-cookbook finds the teacher's logprob at its token", { timeout: 500_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const folder = await mkdtemp(join(tmpdir(), "alidade-teachers-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const files = ["verl", "tinker"].map((format) => ({ format, file: join(folder, `${format}.jsonl`) }));
   const trajectories = [taught(goldenTrajectory()), taught(goldenSibling())];
   for (const { format, file } of files) await writeFile(file, (await exported(exporterNamed(format), trajectories)).bytes);
+  const tops = [taught(goldenTrajectory(), { top: true }), taught(goldenSibling(), { top: true })];
+  for (const { format, own } of [
+    { format: "trl-async", own: {} },
+    { format: "verl", own: { teacher: "top-k" } },
+  ]) {
+    const file = join(folder, `${format}-top.jsonl`);
+    await writeFile(file, (await exported(exporterNamed(format), tops, { own })).bytes);
+    files.push({ format, file });
+  }
   const python = join(consumersPlace(), "venv/bin/python");
   const paths = files.map(({ file }) => file);
   const { stdout } = await promisify(execFile)(python, ["-W", "ignore", join(consumerScripts, "teachers.py"), ...paths], {
@@ -40,6 +54,15 @@ test("verl's and tinker-cookbook's distillation find the teacher's logprob at it
   );
   assert.equal(answer.verl.same, 0);
   assert.ok(answer.verl.late > 0.001, `one token late is only ${answer.verl.late}: the comparison sees nothing`);
+  assert.ok(answer.verl_top < 1e-5, `verl's forward KL differs by ${answer.verl_top}`);
+  // TRL keeps at each trained token the teacher's likeliest token and the sampled one.
+  const trained = rows.flatMap(({ response, mask }) => response.filter((_, at) => mask[at] === 1));
+  const pairs = answer.trl.narrow.map((pair, at) => [pair, answer.trl.support[at]]);
+  const wanted = trained.map((id) => [
+    [id + 1, id],
+    [-0.25, taughtLogprob(id)],
+  ]);
+  assert.deepEqual([pairs, answer.trl.valid, answer.trl.none], [wanted, true, true]);
   // What is added is the teacher's logprob less the recorded one.
   for (const [index, { prompt, response, mask, logprobs }] of rows.entries()) {
     const wanted = [

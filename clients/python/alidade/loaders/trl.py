@@ -7,6 +7,8 @@
     for sample in rollout_samples("async.jsonl"):  # alidade export --format trl-async
         queue.put(sample)                          # the queue of RolloutQueueDataset
 
+    for sample in distillation_samples("async.jsonl"): ...   # after `alidade score --top-k`: for AsyncDistillationTrainer
+
     DPOOnTokens = dpo_trainer()                    # alidade export --format trl-dpo
     DPOOnTokens(model=..., train_dataset=preferences("dpo.jsonl"), ...).train()
 
@@ -84,6 +86,34 @@ def rollout_samples(file):
         arrays = {key: np.array(row[key]) for key in ("input_ids", "completion_mask", "old_log_probs")}
         rest = {key: row[key] for key in ("prompt", "completion", "advantage", "model_version", "group_id", "metrics")}
         yield RolloutSample(**arrays, **rest)
+
+
+def distillation_samples(file, teacher_id="teacher"):
+    """`RolloutSample` of TRL's asynchronous distillation for each row, after `alidade score --top-k`. `teacher_id`: the trainer's name of
+    that teacher. A token that was not scored has no candidates, and TRL leaves it out of the loss."""
+    import numpy as np
+    from trl.experimental.async_distillation.async_rollout_worker import RolloutSample
+
+    rows = list(read(file))
+    if not all("teacher_topk_ids" in row for row in rows):
+        raise ValueError(f"{file}: not every row has a teacher's likeliest tokens: alidade score --top-k")
+    width = max((len(ids) for row in rows for ids in row["teacher_topk_ids"]), default=0)
+
+    def padded(lists, fill, dtype):
+        return np.array([one + [fill] * (width - len(one)) for one in lists], dtype=dtype)
+
+    for row in rows:
+        rest = {key: row[key] for key in ("prompt", "completion", "model_version")}
+        yield RolloutSample(
+            input_ids=np.array(row["input_ids"], dtype=np.int64),
+            completion_mask=np.array(row["completion_mask"], dtype=np.int64),
+            teacher_topk_ids=padded(row["teacher_topk_ids"], -1, np.int64),
+            teacher_topk_logprobs=padded(row["teacher_topk_logprobs"], -np.inf, np.float32),
+            metrics={key: value for key, value in row["metrics"].items() if value is not None},
+            teacher_id=teacher_id,
+            prompt_id=row["group_id"],
+            **rest,
+        )
 
 
 def preferences(file):

@@ -55,8 +55,9 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
     }
     if taught:
         # Over the whole width, as verl pads what its own teacher gives.
+        places = len(rows[0]["teacher_ids"][0])
         wide = lambda name, fill: torch.stack([
-            torch.tensor([[fill]] * (prompt_length - len(row["prompts"])) + row[name] + [[fill]] * (response_length - len(row["responses"])))
+            torch.tensor([[fill] * places] * (prompt_length - len(row["prompts"])) + row[name] + [[fill] * places] * (response_length - len(row["responses"])))
             for row in rows
         ])
         tensors |= {"teacher_ids": wide("teacher_ids", pad_token_id).int(), "teacher_logprobs": wide("teacher_logprobs", 0.0).float()}
