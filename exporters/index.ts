@@ -4,4 +4,4 @@ export { exporterNamed, exporterRegistry, exporters } from "./registry.ts";
 export { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
 export { toChatMessages, toChatTool } from "./shapes/chat-messages.ts";
 export { leaveOutRollout } from "./shapes/left-out.ts";
-export { type DifferentPrompts, describedPrompts, GroupPrompts, promptsOf } from "./source/group-prompts.ts";
+export { describedPrompts, GroupPrompts } from "./source/group-prompts.ts";

@@ -1,6 +1,6 @@
 /** What one attempt adds to the fidelity report of its run (`alidade fidelity`). */
 import type { EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
-import { promptsOf } from "../../exporters/index.ts";
+import { promptsOf } from "../../exporters/source/index.ts";
 import { type SelectOptions, selectRows, type Teaching, type TokenAccount, teachingOf } from "../../reconstruct/index.ts";
 
 export type AttemptFidelity = {

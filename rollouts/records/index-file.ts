@@ -138,7 +138,10 @@ export function isSame(seen: SeenFile | null, now: { ino: number; size: number; 
 
 /** Logs of sessions that neither a trajectory nor a record tells of. */
 export async function looseSessions(folder: string, { trajectories, records }: IndexFile): Promise<string[]> {
-  const told = new Set<string | null>([...trajectories, ...records].map(({ figures }) => figures.session_id));
+  // Without lists of all rows: this is asked for each page.
+  const told = new Set<string | null>();
+  for (const { figures } of trajectories) told.add(figures.session_id);
+  for (const { figures } of records) told.add(figures.session_id);
   const names = await readdir(join(folder, "sessions")).catch((): string[] => []);
   return names.flatMap((name) => (logName.test(name) && !told.has(name.slice(0, -6)) ? [name.slice(0, -6)] : [])).toSorted();
 }

@@ -1,8 +1,8 @@
 /** When engines had calls of one attempt, as its result row keeps it. */
 
 import type { CallRecord } from "../../base/schema/trajectory.ts";
+import { type CoveredSpan, CoveredTime } from "../../base/statistics/covered-time.ts";
 import { type EngineSpans, mostEngineSpans } from "../ledger/index.ts";
-import { type CoveredSpan, CoveredTime } from "./covered-time.ts";
 
 /**
  * Calls of the policy that have an end, without the time in which they waited for an engine or stood still at one; one that spans an

@@ -1,7 +1,7 @@
 /** When engines had calls of each policy step, from what each result says of it. */
 import { z } from "zod";
+import { type CoveredSpan, CoveredTime } from "../../base/statistics/covered-time.ts";
 import type { EngineSpans } from "../ledger/index.ts";
-import { type CoveredSpan, CoveredTime } from "./covered-time.ts";
 import { toSpans } from "./engine-spans.ts";
 
 /** Milliseconds in which engines had a call of the step, and in which they could have had one. */

@@ -1,5 +1,4 @@
 export { attemptFigures } from "./attempt-figures.ts";
-export { CoveredTime } from "./covered-time.ts";
 export { type Evaluation, EvaluationTally, KeptEvaluation } from "./evaluation-tally.ts";
 export { type Figure, type StepFigures, stepFigures } from "./step-figures.ts";
 export { KeptSteps, newestOf, StepTallies } from "./step-tallies.ts";

@@ -5,7 +5,7 @@ import { meaningOf } from "../../base/schema/reasons/meaning.ts";
 import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import { described } from "../../base/statistics/attempt-tally.ts";
-import { describedPrompts } from "../../exporters/index.ts";
+import { describedPrompts } from "../../exporters/source/index.ts";
 import { describeOmitted } from "../../reconstruct/index.ts";
 import { visibleText } from "../text/visible-text.ts";
 import type { CauseSummary, FidelitySummary, TeacherSummary } from "./summary.ts";

@@ -2,7 +2,7 @@
 
 import type { EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
 import { type AttemptEnd, type AttemptTally, tallyOf } from "../../base/statistics/attempt-tally.ts";
-import { type DifferentPrompts, GroupPrompts } from "../../exporters/index.ts";
+import { type DifferentPrompts, GroupPrompts } from "../../exporters/source/index.ts";
 import {
   addAccounts,
   addOmitted,

@@ -2,7 +2,7 @@
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
-import { CoveredTime } from "../../service/figures/index.ts";
+import { CoveredTime } from "../../base/statistics/covered-time.ts";
 import { describeRecord, whyVerdict } from "../describe-verdict.ts";
 import { type Entry, isOpen } from "../run/entries.ts";
 import type { ViewedRollout } from "../run/viewed-run.ts";

@@ -1,0 +1,1 @@
+export { type DifferentPrompts, describedPrompts, GroupPrompts, promptsOf } from "./group-prompts.ts";
