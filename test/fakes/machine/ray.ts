@@ -53,7 +53,7 @@ export class Ray implements AsyncDisposable {
   /** What actors and their processes said. */
   logged(): string {
     const files = globSync(join(this.#folder, "ray/session_latest/logs/worker-*.{out,err}"));
-    return files.map((file) => readFileSync(file, "utf8")).join("\n");
+    return files.map(readOrEmpty).join("\n");
   }
 
   /** Ray's processes are ended by the kernel with the one that started them. */
@@ -106,5 +106,14 @@ export class Ray implements AsyncDisposable {
         });
       machine.once("error", reject).once("close", () => resolve(said));
     });
+  }
+}
+
+/** Ray renames a worker's file when an actor takes the worker. */
+function readOrEmpty(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
   }
 }
