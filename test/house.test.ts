@@ -406,13 +406,13 @@ test("the lock file names no host of a registry, and every dependency is pinned"
 });
 
 test("loading a test file does nothing: no file, no process, no listener, no other folder or environment", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const files = sources.filter((path) => path.endsWith(".test.ts")).map((path) => join(root, path));
   assert.deepEqual(await doneAtImport(files), []);
 });
 
-test("what a test file may not do while it is loaded is seen, each with its file", { timeout: 120_000 }, async () => {
+test("what a test file may not do while it is loaded is seen, each with its file", { timeout: 300_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "alidade-at-import-"));
   try {
     const probes = {

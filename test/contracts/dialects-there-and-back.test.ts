@@ -84,7 +84,7 @@ for (const dialect of dialects) {
   const way = ways[dialect.name];
   assert.notEqual(way, undefined, `${dialect.name} does not say how its turns are sent back: add it`);
   if (!way) continue;
-  test(`${dialect.name} brings every turn back as it was sampled`, { timeout: 120_000 }, async () => {
+  test(`${dialect.name} brings every turn back as it was sampled`, { timeout: 300_000 }, async () => {
     let sampled: ScriptedReply = {};
     await using at = await proxyAt((_, index) => (index % 2 === 0 ? sampled : { text: "End." }));
     await fc.assert(

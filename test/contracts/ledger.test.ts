@@ -807,7 +807,7 @@ for (const { name, needs, searches, place } of drivers) {
   });
 
   test(`${name}: whatever is submitted, cancelled, killed and read in whatever order, no row is lost or doubled`, {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -53,7 +53,7 @@ for (const exporter of exporters)
 
 for (const backend of backends)
   for (const { says, check } of sandboxContract)
-    test(`sandbox ${backend.name}: ${says}`, { timeout: 120_000 }, async (t) => {
+    test(`sandbox ${backend.name}: ${says}`, { timeout: 300_000 }, async (t) => {
       if (backend.name === "docker" && !(await need(t, "docker"))) return;
       await check(backend, { run_id: "run-test-contract", owner: await currentOwner(), signal: t.signal });
     });

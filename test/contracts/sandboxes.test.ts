@@ -63,7 +63,7 @@ async function untilNone(sandbox: Sandbox, word: string): Promise<void> {
 
 for (const backend of backends) {
   const of = (title: string, body: (sandbox: Sandbox, t: TestContext) => Promise<void>) =>
-    test(`${backend.name}: ${title}`, { timeout: 240_000 }, async (t) => {
+    test(`${backend.name}: ${title}`, { timeout: 300_000 }, async (t) => {
       if (!(await ready(t, backend))) return;
       await using sandbox = await backend.create(await spec(), signal);
       await body(sandbox, t);
@@ -246,7 +246,7 @@ for (const backend of backends) {
     assert.deepEqual(await sandbox.readFiles("/work"), [file("kept", "kept\n")]);
   });
 
-  test(`${backend.name}: a body that throws still releases the sandbox, and nothing is left of it`, { timeout: 120_000 }, async (t) => {
+  test(`${backend.name}: a body that throws still releases the sandbox, and nothing is left of it`, { timeout: 300_000 }, async (t) => {
     if (!(await ready(t, backend))) return;
     const run_id = `thrown${randomBytes(6).toString("hex")}`;
     let sandbox: Sandbox | null = null;
@@ -263,7 +263,7 @@ for (const backend of backends) {
     assert.doesNotMatch((await backend.reap({}, signal)).removed.join("\n"), new RegExp(run_id));
   });
 
-  test(`${backend.name}: making one that was cancelled leaves nothing`, { timeout: 120_000 }, async (t) => {
+  test(`${backend.name}: making one that was cancelled leaves nothing`, { timeout: 300_000 }, async (t) => {
     if (!(await ready(t, backend))) return;
     const controller = new AbortController();
     const making = backend.create(await spec(), controller.signal);
@@ -371,7 +371,7 @@ const doors: { name: string; backend: SandboxBackend }[] = backends.flatMap((bac
 
 for (const { name, backend } of doors) {
   const through = (title: string, body: (sandbox: Sandbox, t: TestContext) => Promise<void>) =>
-    test(`${name}: ${title}`, { timeout: 120_000 }, async (t) => {
+    test(`${name}: ${title}`, { timeout: 300_000 }, async (t) => {
       if (!(await ready(t, backend))) return;
       if (name.includes("namespace") && !(await need(t, "engine-here"))) return;
       await using sandbox = await backend.create(await spec(), signal);

@@ -52,7 +52,7 @@ async function printing(): Promise<Task> {
 const cache = ownCache("admitted");
 
 test("an answer that an agent can read is found where it lies, and records say which tasks a run may have", {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const hashed = await hashedTasks(tasks);

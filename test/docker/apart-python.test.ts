@@ -201,7 +201,7 @@ const honest = {
 
 for (const apart of [true, false])
   test(`unittest ${apart ? "apart from" : "together with"} the work: a fix earns 1, and no change fails what is wrong`, {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async (t) => {
     if (!(await need(t, "docker"))) return;
     const tier = apart ? "T2" : "T1";
@@ -213,7 +213,7 @@ for (const apart of [true, false])
   });
 
 test("a work that answers for the tests, or looks for them, passes none that it should fail, apart from them", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const all = Object.keys(attacks);
@@ -265,7 +265,7 @@ const planted = [
 
 for (const apart of [true, false])
   test(`pytest ${apart ? "apart from" : "together with"} the work: a fix earns 1, also with files that would steer pytest`, {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async (t) => {
     if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
     const work = [file("calc.py", right), ...planted, file("pytest.ini", "[pytest]\naddopts = --collect-only\n")];
@@ -287,7 +287,7 @@ const inOneProcess: [string, string][] = [
   ],
 ];
 for (const [title, code] of inOneProcess)
-  test(`a work that ${title} earns nothing, together with pytest`, { timeout: 120_000 }, async (t) => {
+  test(`a work that ${title} earns nothing, together with pytest`, { timeout: 300_000 }, async (t) => {
     if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
     const work = [file("calc.py", `${wrong}\n${code}\n`)];
     const verdict = await graded({ parser: "pytest", tests: pytestTests, names: pytestNames, apart: false, work }, t.signal);
@@ -324,7 +324,7 @@ class Known(unittest.TestCase):
 
 for (const apart of [true, false])
   test(`an xfail or a skip that the work raises is a failure, and the test's own is none: pytest, ${apart ? "apart" : "together"}`, {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async (t) => {
     if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
     const honest = ["test_marked", "test_says", "Known::test_known"];
@@ -342,7 +342,7 @@ const leaves = `
 import pytest
 def add(a, b): pytest.exit("enough", returncode=0)
 `;
-test("a work that ends pytest with exit code 0 leaves no report, together with it", { timeout: 120_000 }, async (t) => {
+test("a work that ends pytest with exit code 0 leaves no report, together with it", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
   const tests = [file("tests/test_calc.py", "import calc\ndef test_a(): pass\ndef test_b(): calc.add(1, 2)\n")];
   const work = [file("calc.py", `${wrong}\n${leaves}`)];
@@ -350,7 +350,7 @@ test("a work that ends pytest with exit code 0 leaves no report, together with i
   assert.deepEqual([verdict.reward, verdict.evidence.report_complete], [0, false], JSON.stringify(verdict));
 });
 
-test("unittest expects the failures that the tests declare, and no others, together with the work", { timeout: 120_000 }, async (t) => {
+test("unittest expects the failures that the tests declare, and no others, together with the work", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const tests = [
     file(
@@ -386,7 +386,7 @@ class Known(unittest.TestCase):
 });
 
 test("a folder of modules that the work made a link to a folder for all is looked into by the work's process alone", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const makes = `open("/tmp/two.py", "w").write("import os\\nos.write(2, b'RAN AS %d' % os.getuid())\\ntwo = 2\\n")\n`;

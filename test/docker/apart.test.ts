@@ -68,7 +68,7 @@ for (const key of new Set(keys))
 `;
 
 test("a work that takes over the process it is loaded into, and reads what it can, finds no test and earns nothing", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const verdict = await gradeSource(written + takesOver, t.signal);
@@ -96,7 +96,7 @@ Array.isArray = (one) => {
 `;
 
 test("a work that sends the tests other things than its exports has no code of its own run there", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const verdict = await gradeSource(written + liesToTheTests, t.signal);
@@ -116,7 +116,7 @@ const asksUntilItFits = `export function parseDuration(text, then) {
   try { return then(0)?.catch(again); } catch (error) { return again(error); }
 }`;
 
-test("a work that swallows the failure of a test's function and answers again has failed the test", { timeout: 120_000 }, async (t) => {
+test("a work that swallows the failure of a test's function and answers again has failed the test", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const tests = await folderOf([file("test/parse-duration.test.js", callsBack)]);
   const grader = { ...task.grader, tests, fail_to_pass: ["calls back", "calls back later"], pass_to_pass: [] } as Task["grader"];
@@ -134,7 +134,7 @@ fs.writeSync(1, "FOUND " + JSON.stringify(["test/new.js", "src/new.js", "new.js"
 `;
 
 test("folders and files that a work gave to the graders' own users are no place where its process writes", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const { workdir } = task.environment;
@@ -165,7 +165,7 @@ test("two", () => assert.equal(two, 2));
 `;
 const whoRuns = 'process.getBuiltinModule("node:fs").writeSync(2, "RAN AS " + process.getuid() + "\\n"); exports.two = 2;';
 
-test("a link of the work to what it makes while it runs is not loaded by the tests' process", { timeout: 120_000 }, async (t) => {
+test("a link of the work to what it makes while it runs is not loaded by the tests' process", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const tests = await folderOf([file("test/parse-duration.test.js", twoFiles)]);
   const grader = { ...task.grader, tests, fail_to_pass: ["two"], pass_to_pass: [] } as Task["grader"];

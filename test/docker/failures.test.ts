@@ -41,7 +41,7 @@ function has(code: AlidadeError["code"], words: RegExp): (error: unknown) => boo
   };
 }
 
-test("a container that is killed from outside ends its command with sandbox_died", { timeout: 60_000 }, async (t) => {
+test("a container that is killed from outside ends its command with sandbox_died", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   const running = sandbox.exec(["sleep", "1000"]);
@@ -55,7 +55,7 @@ test("a container that is killed from outside ends its command with sandbox_died
   await assert.rejects(sandbox.readFiles("/work"), has("sandbox_died", /read/));
 });
 
-test("a warm container that was killed, or whose image's name names another one by now, is not as new", { timeout: 60_000 }, async (t) => {
+test("a warm container that was killed, or whose image's name names another one by now, is not as new", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker-itself"))) return;
   const image = `alidade-test/moved:${process.pid}`;
   const base = await ensureBaseImage({ signal });
@@ -80,7 +80,7 @@ test("a warm container that was killed, or whose image's name names another one 
   }
 });
 
-test("a container that is removed from outside ends its command with sandbox_died", { timeout: 60_000 }, async (t) => {
+test("a container that is removed from outside ends its command with sandbox_died", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const run_id = `removed${process.pid}`;
   const sandbox = await docker.create(await spec({}, { run_id }), signal);
@@ -94,7 +94,7 @@ test("a container that is removed from outside ends its command with sandbox_die
   assert.equal((await run("docker", ["volume", "ls", "-q", "--filter", `label=alidade.run=${run_id}`])).stdout, "");
 });
 
-test("a command that takes all memory is told as out of memory, and the sandbox goes on", { timeout: 60_000 }, async (t) => {
+test("a command that takes all memory is told as out of memory, and the sandbox goes on", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   const hog = ["python3", "-c", "x = [bytearray(1 << 20) for _ in range(2000)]"];
@@ -107,7 +107,7 @@ test("a command that takes all memory is told as out of memory, and the sandbox 
   assert.deepEqual({ exit: plain.exit_code, oom: plain.out_of_memory }, { exit: 1, oom: false });
 });
 
-test("a full disk is told in words, and there is room again after removing", { timeout: 60_000 }, async (t) => {
+test("a full disk is told in words, and there is room again after removing", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "engine-here"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   const { exit_code, stderr, out_of_memory } = await sandbox.exec(["dd", "if=/dev/zero", "of=big", "bs=1M", "count=200"]);
@@ -119,7 +119,7 @@ test("a full disk is told in words, and there is room again after removing", { t
   await sandbox.writeFiles([large]);
 });
 
-test("a policy that writes all that it can, files without content too, does not end its container", { timeout: 120_000 }, async (t) => {
+test("a policy that writes all that it can, files without content too, does not end its container", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "engine-here"))) return;
   await using sandbox = await docker.create(await spec({ memory_mb: 48 }), signal);
   const fill = `import ctypes, os
@@ -144,7 +144,7 @@ print("full")`;
   assert.equal((await sandbox.exec(["true"])).exit_code, 0);
 });
 
-test("a file that is all hole is not read to its end, also where it is left out", { timeout: 60_000 }, async (t) => {
+test("a file that is all hole is not read to its end, also where it is left out", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "engine-here"))) return; // a watchdog ends it before
   await using sandbox = await docker.create(await spec(), signal);
   await sandbox.exec([
@@ -161,7 +161,7 @@ test("a file that is all hole is not read to its end, also where it is left out"
   );
 });
 
-test("a fork bomb stays within its limit and ends with its time-out", { timeout: 120_000 }, async (t) => {
+test("a fork bomb stays within its limit and ends with its time-out", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   const bomb = ["sh", "-c", "bomb() { bomb | bomb & }; (bomb) & exec sleep 1000"]; // beside it: a shell that cannot fork ends
@@ -172,7 +172,7 @@ test("a fork bomb stays within its limit and ends with its time-out", { timeout:
 });
 
 test("a process that kills all that is started is a result, and nothing of it goes on while its work is read", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
@@ -191,7 +191,7 @@ while True:
   assert.deepEqual(await sandbox.readFiles("/work"), first);
 });
 
-test("a command may kill everything it can: the sandbox stays", { timeout: 60_000 }, async (t) => {
+test("a command may kill everything it can: the sandbox stays", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   await using door = await sandbox.openDoor((socket) => void socket.end("still here"));
@@ -200,7 +200,7 @@ test("a command may kill everything it can: the sandbox stays", { timeout: 60_00
   assert.equal((await sandbox.exec(["python3", "-c", script])).stdout, "still here\n");
 });
 
-test("the sandbox stays where no process can be started any more, whatever was killed in it", { timeout: 60_000 }, async (t) => {
+test("the sandbox stays where no process can be started any more, whatever was killed in it", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker-itself"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   const killing = sandbox.exec(["sh", "-c", "until [ -e go ]; do :; done; kill -9 -1"], { user: "root" });
@@ -213,14 +213,14 @@ test("the sandbox stays where no process can be started any more, whatever was k
   assert.equal((await sandbox.exec(["true"])).exit_code, 0);
 });
 
-test("processes whose parent ended before them leave nothing behind when they end", { timeout: 60_000 }, async (t) => {
+test("processes whose parent ended before them leave nothing behind when they end", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   await sandbox.exec(["python3", "-c", "import os\nfor _ in range(20):\n  if not os.fork(): os.execvp('sleep', ['sleep', '0.2'])"]);
   await until(async () => !/sleep 0\.2|defunct/.test((await sandbox.exec(["ps", "-A", "-o", "args="])).stdout));
 });
 
-test("the door opens again after its forwarder was killed", { timeout: 60_000 }, async (t) => {
+test("the door opens again after its forwarder was killed", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await dockerBackend({ door: "forwarder" }).create(await spec(), signal);
   await using _door = await sandbox.openDoor((socket) => void socket.end("still here"));
@@ -236,7 +236,7 @@ for _ in range(100):
   assert.equal((await sandbox.exec(["python3", "-c", script])).stdout, "still here\n");
 });
 
-test("an image that is not there is named, with how to get it", { timeout: 60_000 }, async (t) => {
+test("an image that is not there is named, with how to get it", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await assert.rejects(
     docker.create(await spec({}, { image: "alidade/none:1" }), signal),
@@ -244,7 +244,7 @@ test("an image that is not there is named, with how to get it", { timeout: 60_00
   );
 });
 
-test("a mount whose folder is not on the host leaves no container behind", { timeout: 60_000 }, async (t) => {
+test("a mount whose folder is not on the host leaves no container behind", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const run_id = `missingmount${process.pid}`;
   await assert.rejects(
@@ -255,14 +255,14 @@ test("a mount whose folder is not on the host leaves no container behind", { tim
   assert.equal(stdout, "");
 });
 
-test("what an image has in the workdir is there, and belongs to the agent", { timeout: 120_000 }, async (t) => {
+test("what an image has in the workdir is there, and belongs to the agent", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec({}, { workdir: "/usr/share/base-passwd" }), signal);
   const { stdout } = await sandbox.exec(["sh", "-c", "stat -c '%U %n' passwd.master; echo more >> passwd.master && echo written"]);
   assert.equal(stdout, "agent passwd.master\nwritten\n");
 });
 
-test("facts name the image by its content and list its packages", { timeout: 60_000 }, async (t) => {
+test("facts name the image by its content and list its packages", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec(), signal);
   assert.match(sandbox.facts.image_digest ?? "", /^sha256:[0-9a-f]{64}$/);

@@ -21,7 +21,7 @@ import { need } from "../needs.ts";
 type Made = { tasks: string[]; tried: { state: string; reason?: string; work_runs?: string }[] };
 
 test("a fixing commit becomes a task that is graded out of the work's reach, its gold patch 1 and no change 0, and the agent sees one commit", {
-  timeout: 240_000,
+  timeout: 300_000,
 }, async (t) => {
   for (const what of ["docker", "git"] as const) if (!(await need(t, what))) return;
   const repository = await GitRepository.make(t);
@@ -55,7 +55,7 @@ test("a fixing commit becomes a task that is graded out of the work's reach, its
   assert.equal(seen.stdout, "1\nThe task\n", seen.stderr);
 });
 
-test("a repository runs nothing on the machine that reads it, and writes nothing outside of the task", { timeout: 240_000 }, async (t) => {
+test("a repository runs nothing on the machine that reads it, and writes nothing outside of the task", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const image = await ensureBaseImage({ signal: t.signal });
   const [node, modules] = [await nodeMount(), await realpath(join(root, "node_modules"))];

@@ -37,7 +37,7 @@ async function gradeAfter(command: string, task: Task): Promise<Verdict> {
   return await grade({ ...context, work, fresh: freshSandbox(context, docker, owner) });
 }
 
-test("a file of the image that the agent deleted is not there when its work is graded", { timeout: 120_000 }, async (t) => {
+test("a file of the image that the agent deleted is not there when its work is graded", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const task = inImage(`ls >&2; test -e passwd.master; echo "{\\"reward\\":$?}"`);
   const verdict = await gradeAfter("rm passwd.master", task);
@@ -45,7 +45,7 @@ test("a file of the image that the agent deleted is not there when its work is g
   assert.match(String(verdict.evidence.output_tail), /group\.master/);
 });
 
-test("a work that fills its disk is graded like any other", { timeout: 120_000 }, async (t) => {
+test("a work that fills its disk is graded like any other", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   // The grader's own files come on top.
   const task = inImage(`stat -c %s full >&2; echo '{"reward":0}'`);
@@ -55,7 +55,7 @@ test("a work that fills its disk is graded like any other", { timeout: 120_000 }
   assert.deepEqual([verdict.reward, verdict.status, verdict.error], [0, "graded", null], JSON.stringify(verdict));
 });
 
-test("a work that fills the grader's disk, so that its script comes to no end, has the reward 0", { timeout: 120_000 }, async (t) => {
+test("a work that fills the grader's disk, so that its script comes to no end, has the reward 0", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const files = await folderOf([{ path: "full", content: Buffer.alloc(0), mode: 0o644 }]);
   const task = inImage(`set -e; for n in 1 2 3; do cat full >copy$n; done; echo '{"reward":1}'`, files);
@@ -65,7 +65,7 @@ test("a work that fills the grader's disk, so that its script comes to no end, h
   assert.deepEqual([verdict.reward, verdict.status, verdict.error?.code], [0, "no_output", code], JSON.stringify(verdict));
 });
 
-test("a hole or a second name that is more than the disk is too large, and not the grader's to write", { timeout: 120_000 }, async (t) => {
+test("a hole or a second name that is more than the disk is too large, and not the grader's to write", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "engine-here"))) return; // a watchdog ends it before
   for (const command of ["truncate -s 200M hole", "head -c 30M /dev/zero > one; ln one two; ln one three"])
     await assert.rejects(gradeAfter(command, inImage("true")), { code: "output_too_large", message: /more than 67108864 bytes/ });

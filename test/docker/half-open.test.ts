@@ -15,7 +15,7 @@ body = json.dumps({"model": "any", "messages": [{"role": "user", "content": "hel
 urllib.request.urlopen(urllib.request.Request(sys.argv[1], body, {"content-type": "application/json"})).read()`;
 
 test("a client whose machine is gone in the middle of a call is found, and who asks again gets that turn", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const docker = await dockerClient();

@@ -89,7 +89,7 @@ const valuesOf = ({ verdict }: RolloutRecord) =>
   Object.fromEntries(Object.entries(verdict?.components ?? {}).map(([component, { value }]) => [component, value]));
 
 test("each step has its instruction, its files and its tests in one sandbox that goes on, and no step follows one below its least reward", {
-  timeout: 200_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -119,7 +119,7 @@ test("each step has its instruction, its files and its tests in one sandbox that
 });
 
 test("steps are graded in the agent's own sandbox where the run says so: its processes are ended, and its next step finds no tests", {
-  timeout: 200_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -154,7 +154,7 @@ test("steps are graded in the agent's own sandbox where the run says so: its pro
 });
 
 test("an agent that destroys its sandbox in a step keeps what it earned before, and earns nothing for that step and those after it", {
-  timeout: 200_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -168,7 +168,7 @@ test("an agent that destroys its sandbox in a step keeps what it earned before, 
   assert.deepEqual([record.verdict?.reward, record.error?.code, said], [1 / 3, "output_unreadable", ["Do one", "Do two"]]);
 });
 
-test("the known solutions of the steps are graded step by step, and so is no change", { timeout: 200_000 }, async (t) => {
+test("the known solutions of the steps are graded step by step, and so is no change", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
   const folder = await harborFolder({

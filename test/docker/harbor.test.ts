@@ -27,7 +27,7 @@ const rewardsOf = ({ components }: Verdict) => Object.fromEntries(Object.entries
 
 for (const { files, oracle, nop } of harborTasks) {
   const [name] = /alidade\/[\w-]+/.exec(files["task.toml"] ?? "") ?? [];
-  test(`the solution and no change earn what Harbor gives them: ${name}`, { timeout: 120_000 }, async (t) => {
+  test(`the solution and no change earn what Harbor gives them: ${name}`, { timeout: 300_000 }, async (t) => {
     if (!(await need(t, "docker"))) return;
     const { runs } = await checkTask(await loaded(files), docker, { ...owner, times: 1, signal });
     assert.deepEqual(
@@ -77,14 +77,14 @@ for (const [attack, command] of [
     `echo "${code}" > "$(python3 -c 'import site; print(site.getsitepackages()[0])')/a.pth"; ${userSite}; echo "${code}" > "$d/sitecustomize.py"; echo "${code}" > "$d/usercustomize.py"; echo /app/none.so > /etc/ld.so.preload`,
   ],
 ] as const)
-  test(`${attack} earns nothing`, { timeout: 120_000 }, async (t) => {
+  test(`${attack} earns nothing`, { timeout: 300_000 }, async (t) => {
     if (!(await need(t, "docker"))) return;
     const verdict = await gradeAfter(command, await loaded(judged));
     assert.deepEqual([verdict.reward, verdict.status, verdict.tier], [0, "graded", "T1"], JSON.stringify(verdict));
   });
 
 test("in the agent's own container a program in the image's place pays, a planted reward does not, and its processes have ended", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const task = { ...(await loaded(judged)), grading: "shared" as const };
@@ -100,7 +100,7 @@ test("in the agent's own container a program in the image's place pays, a plante
   assert.deepEqual([ended.reward, ended.tier, ended.isolation], [0, "T0", "shared"], JSON.stringify(ended));
 });
 
-test("what is held back is named, and a task may ask for all of the layer", { timeout: 120_000 }, async (t) => {
+test("what is held back is named, and a task may ask for all of the layer", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const shim = `${pays} /usr/local/bin/python3; chmod +x /usr/local/bin/python3`;
   const held = await gradeAfter(shim, await loaded(judged));
@@ -109,7 +109,7 @@ test("what is held back is named, and a task may ask for all of the layer", { ti
   assert.equal((await gradeAfter(shim, await loaded(trusting))).reward, 1);
 });
 
-test("work in the home and in /tmp, and what a hook collects, is there for the tests", { timeout: 120_000 }, async (t) => {
+test("work in the home and in /tmp, and what a hook collects, is there for the tests", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const files: HarborFiles = {
     ...harborTasks[0]?.files,
@@ -121,7 +121,7 @@ test("work in the home and in /tmp, and what a hook collects, is there for the t
 });
 
 test("tests that leave no reward for anything have none, and those that only this work silenced give it 0", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const mute = await gradeAfter("true", await loaded({ ...judged, "tests/test.sh": "#!/bin/sh\ntrue\n" }));

@@ -165,7 +165,7 @@ for (const [way, backend, needed] of ways) {
       assert.deepEqual(await stray(), []);
     });
 
-  test(`docker (${way}): an install of tens of thousands of files is a work, by the default limits`, { timeout: 240_000 }, async (t) => {
+  test(`docker (${way}): an install of tens of thousands of files is a work, by the default limits`, { timeout: 300_000 }, async (t) => {
     if (!(await need(t, needed))) return;
     const install = `for p in {1..300}; do mkdir -p node_modules/$p/lib/deep/er; ln -s ../$p node_modules/$p/self
       touch node_modules/$p/{,lib/,lib/deep/,lib/deep/er/}{1..25}

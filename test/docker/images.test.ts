@@ -55,7 +55,7 @@ async function buildOf(name: string, lines: string, files: Record<string, string
 }
 
 test("a task's build is made once by content hash; one that fails is typed, with the end of its output, and others go on", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const lines = `ARG GREETING\nCOPY a.txt /made/\nRUN echo $GREETING >> /made/a.txt\nLABEL made.by=${process.pid}`;
@@ -78,7 +78,7 @@ test("a task's build is made once by content hash; one that fails is typed, with
   assert.deepEqual(again, []);
 });
 
-test("a context that changes while it is sent fails its build, and no image has the name", { timeout: 60_000 }, async (t) => {
+test("a context that changes while it is sent fails its build, and no image has the name", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const { build } = await buildOf("changing", "COPY . /made/");
   assert.ok(build);
@@ -91,7 +91,7 @@ test("a context that changes while it is sent fails its build, and no image has 
 });
 
 test("in a run, a task whose build fails is left out with the build's last words, the others are graded, and records have the image's ids", {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using engine = await ScriptedEngine.start(solve);
@@ -122,7 +122,7 @@ test("in a run, a task whose build fails is left out with the build's last words
   assert.equal(good?.sandbox?.image_repo_digest, null);
 });
 
-test("fifty that want one unknown image make one pull, and its facts have the registry's digest", { timeout: 60_000 }, async (t) => {
+test("fifty that want one unknown image make one pull, and its facts have the registry's digest", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using registry = await startRegistry();
   const { image } = registry;
@@ -140,7 +140,7 @@ test("fifty that want one unknown image make one pull, and its facts have the re
   assert.deepEqual([listed?.kind, listed?.runs, listed?.tasks, listed?.in_use], ["pulled", ["r1"], ["a", "b"], "run r1"]);
 });
 
-test("a pull waits longer and longer at a rate limit, and not where the registry refuses", { timeout: 60_000 }, async (t) => {
+test("a pull waits longer and longer at a rate limit, and not where the registry refuses", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const client = await dockerClient();
   const waits: number[] = [];
@@ -165,7 +165,7 @@ test("a pull waits longer and longer at a rate limit, and not where the registry
   assert.equal(waits.length, 5);
 });
 
-test("a pull takes the login of Docker's own configuration, and without one says how to log in", { timeout: 60_000 }, async (t) => {
+test("a pull takes the login of Docker's own configuration, and without one says how to log in", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const client = await dockerClient();
   await using registry = await startRegistry({ login: true });
@@ -179,7 +179,7 @@ test("a pull takes the login of Docker's own configuration, and without one says
   await pull();
 });
 
-test("the base image of a build is pulled first, as any other image", { timeout: 60_000 }, async (t) => {
+test("the base image of a build is pulled first, as any other image", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using registry = await ScriptedRegistry.start();
   made.add(registry.image);

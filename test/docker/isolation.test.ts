@@ -64,7 +64,7 @@ async function listening(host: string): Promise<Server & AsyncDisposable & { por
 
 for (const kind of ["forwarder", "namespace"] as const) {
   test(`${kind} door: nothing but the door answers from inside, and the network that was opened, as long as it is`, {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async (t) => {
     if (!(await need(t, "docker"))) return;
     if (kind === "namespace" && !(await need(t, "engine-here"))) return;
@@ -134,7 +134,7 @@ for (const kind of ["forwarder", "namespace"] as const) {
 }
 
 test("inside there is no engine socket, no host file, no root, no capability, and the root is read-only", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const mount = await nodeMount();

@@ -65,7 +65,7 @@ async function checked(folder: string, ...more: string[]) {
 }
 
 test("check names a solution that fails because its server is gone, by having it graded while that lives", {
-  timeout: 240_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -80,7 +80,7 @@ test("check names a solution that fails because its server is gone, by having it
 });
 
 test("check grades a task that keeps processes with them, and says what a process that is left behind earns there", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -118,7 +118,7 @@ const recordIn = ({ result }: { result: { stdout: string; code: number | null; s
   jsonOf<{ rollouts: RolloutRecord[] }>(result).rollouts[0] ?? assert.fail(result.stderr);
 
 test("a run pays a server that an agent leaves running where the task or the run keeps it, at tier T0, and says so", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -146,7 +146,7 @@ test("a run pays a server that an agent leaves running where the task or the run
 });
 
 test("an agent whose processes kill the tests earns nothing, and is not left without a reward", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });

@@ -51,7 +51,7 @@ print(take(lambda: call(inotify, 0), 5000), take(context, 500), take(queue, 50),
 `;
 
 test("one sandbox takes none of the watches, contexts, queues and rings that its siblings share with it", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using greedySandbox = await sandboxOf();
@@ -92,14 +92,14 @@ print(subprocess.run("timeout 5 echo out; setsid echo own; git init -q /tmp/r &&
 print([name for _, name in socket.if_nameindex()][:1], os.memfd_create("m") > 0, libc.ptrace(0, 0, 0, 0))
 `;
 
-test("no socket leads to what runs this machine, and what programs do every day works", { timeout: 120_000 }, async (t) => {
+test("no socket leads to what runs this machine, and what programs do every day works", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await sandboxOf();
   assert.equal(await python(sandbox, knock), "opened opened opened refused refused refused\nTrue True\n");
   assert.equal(await python(sandbox, everyDay), "[4, 9]\nout\nown\n\n['lo'] True 0\n");
 });
 
-test("root inside sees nothing of how the host was started and writes to no file of its disk", { timeout: 120_000 }, async (t) => {
+test("root inside sees nothing of how the host was started and writes to no file of its disk", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await sandboxOf({ user: "root", writable: "root" });
   const says = async (script: string) => (await sandbox.exec(["sh", "-c", script, "sh", ...maskedPaths])).stdout;
@@ -119,7 +119,7 @@ test("root inside sees nothing of how the host was started and writes to no file
   assert.ok(!writable.split("\n").includes(device), `the host's disk ${device} is written to`);
 });
 
-test("the image's own chown opens no file of the host by its handle", { timeout: 120_000 }, async (t) => {
+test("the image's own chown opens no file of the host by its handle", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const script = `#!/usr/bin/python3
 ${prelude.trim()}

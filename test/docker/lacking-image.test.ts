@@ -18,7 +18,7 @@ const image = `alidade/test-lacking:${process.pid}`;
 type Said = { run: string; rollouts: { task_id: string; attempt: number; verdict: { reward: number } | null }[]; left_out: string[] };
 
 test("the task is left out by its name without a rollout, the run ends with 1, and a resumed run has all of it", {
-  timeout: 240_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "harness:pi"))) return;
   await using engine = await ScriptedEngine.start(() => ({ text: "done" }));

@@ -58,7 +58,7 @@ async function after(command: string, task: Task): Promise<Verdict> {
 }
 
 test("tests that reach nothing and cannot install their tools give no reward, and the error says what failed and what cures it", {
-  timeout: 240_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   for (const solve of [solved, null]) {
@@ -69,7 +69,7 @@ test("tests that reach nothing and cannot install their tools give no reward, an
   }
 });
 
-test("hosts that the door refused the tests are named", { timeout: 240_000 }, async (t) => {
+test("hosts that the door refused the tests are named", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const script = `echo "deb [trusted=yes] http://deb.example.org/ ./" > /etc/apt/sources.list\n${usual}`;
   const { reward, error } = await after(solved, await taskOf(script, solved, { verifierNetwork: { allow: ["pypi.org"] } }));
@@ -77,7 +77,7 @@ test("hosts that the door refused the tests are named", { timeout: 240_000 }, as
   assert.match(error?.message ?? "", /deb\.example\.org:80 \(name_not_allowed\).*not reached\. Add these hosts to --verifier-network/);
 });
 
-test("check names the network as the cause, and the flag that cures it", { timeout: 240_000 }, async (t) => {
+test("check names the network as the cause, and the flag that cures it", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const options = { ...owner, times: 3, word: "x", signal };
   const { reasons, gradings } = await examineTask(await taskOf(usual, solved), docker, options);
@@ -102,7 +102,7 @@ for (const [attack, command] of [
     "echo 'for n in $(seq 300); do (exec 3<>/dev/tcp/127.0.0.1/3128; printf \"CONNECT h$n.example.org:443 HTTP/1.1\\r\\n\\r\\n\" >&3; head -c 20 <&3); done' > ask; echo 'bash /app/ask >/dev/null 2>&1' > run.sh",
   ],
 ] as const)
-  test(`a work ${attack} earns 0 and is not left without a reward`, { timeout: 240_000 }, async (t) => {
+  test(`a work ${attack} earns 0 and is not left without a reward`, { timeout: 300_000 }, async (t) => {
     if (!(await need(t, "docker"))) return;
     const task = await taskOf(local, solved, { verifierNetwork: { allow: ["pypi.org"] } });
     const { reward, status, evidence } = await after(command, task);
@@ -110,7 +110,7 @@ for (const [attack, command] of [
     assert.ok(evidence.own_files, "its own files were asked");
   });
 
-test("tests that fetch in vain and still tell the known solution from nothing give their rewards", { timeout: 240_000 }, async (t) => {
+test("tests that fetch in vain and still tell the known solution from nothing give their rewards", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const task = await taskOf(judges, solved);
   const rewards = [(await after(solved, task)).reward, (await after("true", task)).reward];

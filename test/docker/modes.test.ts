@@ -23,7 +23,7 @@ for (const user of ["agent", "root"] as const) {
   for (const writable of ["workdir", "root"] as const) {
     const rights = writable === "root" ? (user === "root" ? "what package managers need" : "none for itself") : "none";
     test(`${user} with a writable ${writable} has these capabilities: ${rights}; it cannot end or trace the container`, {
-      timeout: 120_000,
+      timeout: 300_000,
     }, async (t) => {
       if (!(await need(t, "docker"))) return;
       await using sandbox = await docker.create(await spec({ user, writable }), signal);
@@ -112,7 +112,7 @@ for number in range(1, 65):
 print(open("/proc/1/oom_score").read() == open("/proc/self/oom_score").read(), flush=True)
 `;
 
-test("root becomes any user but those of ours, and neither ends nor traces what keeps its container", { timeout: 120_000 }, async (t) => {
+test("root becomes any user but those of ours, and neither ends nor traces what keeps its container", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec({ user: "root", writable: "root" }), signal);
   const { stdout, stderr } = await sandbox.exec(["python3", "-c", becoming + endingTheKeeper], { timeout_ms: 60_000 });
@@ -124,7 +124,7 @@ test("root becomes any user but those of ours, and neither ends nor traces what 
   assert.equal((await sandbox.exec(["true"])).exit_code, 0);
 });
 
-test("processes of users that root became end with the others, by a freeze and with their command", { timeout: 120_000 }, async (t) => {
+test("processes of users that root became end with the others, by a freeze and with their command", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create(await spec({ user: "root", writable: "root" }), signal);
   const asOther = (seconds: number) => `import os; os.setresuid(33, 33, 33); os.execvp("sleep", ["sleep", "${seconds}"])`;
@@ -152,7 +152,7 @@ test("root that breaks what commands of ours need ends its own commands, and its
   }
 });
 
-test("memory is the task's limit, and the writable layer ends at the task's disk", { timeout: 120_000 }, async (t) => {
+test("memory is the task's limit, and the writable layer ends at the task's disk", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "engine-here"))) return;
   await using sandbox = await docker.create(await spec({ user: "root", writable: "root" }), signal);
   assert.equal(sandbox.facts.disk_limit, "overlay");
@@ -171,7 +171,7 @@ test("memory is the task's limit, and the writable layer ends at the task's disk
 });
 
 test("where the layer has no limit of its own, a sandbox that writes more than its disk ends as disk full", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await dockerBackend({ disk_limit: "watchdog" }).create(await spec(), signal);
@@ -184,7 +184,7 @@ test("where the layer has no limit of its own, a sandbox that writes more than i
   await assert.rejects(other.exec(["sh", "-c", "dd if=/dev/zero of=big bs=1M count=65 2>/dev/null"]), full);
 });
 
-test("the image's workdir is used where it lies, and is the agent's", { timeout: 120_000 }, async (t) => {
+test("the image's workdir is used where it lies, and is the agent's", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const image = await testImage(
     "workdir",
@@ -197,7 +197,7 @@ test("the image's workdir is used where it lies, and is the agent's", { timeout:
   assert.equal((await other.exec(["sh", "-c", "stat -c %U src/one; cat src/one"])).stdout, "root\none\n");
 });
 
-test("an image that cannot meet a task is refused with field and value", { timeout: 120_000 }, async (t) => {
+test("an image that cannot meet a task is refused with field and value", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const image = await testImage("volume", "RUN mkdir /data && ln -s /data /link\nVOLUME /data");
   const make = async (more: Partial<SandboxSpec>) => docker.create(await spec({ image, ...more }), signal);

@@ -120,7 +120,7 @@ async function rewards(task: Task): Promise<unknown[]> {
 
 for (const [named, manager] of Object.entries(managers)) {
   test(`tests that install by ${named}, from the image and from a server, pay the solution and no change nothing`, {
-    timeout: 240_000,
+    timeout: 300_000,
   }, async (t) => {
     for (const one of ["docker", ...manager.needs] as const) if (!(await need(t, one))) return;
     const fromImage = await taskOf("echo 42 > answer.txt", manager.script(named === "apt" ? "file:/repo" : "/repo"), manager);
@@ -135,7 +135,7 @@ for (const [named, manager] of Object.entries(managers)) {
   });
 }
 
-test("what an agent installs as root crosses to the tests, with its users and whose its files are", { timeout: 240_000 }, async (t) => {
+test("what an agent installs as root crosses to the tests, with its users and whose its files are", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const { apt } = managers as { apt: Manager };
   const solve = `echo 42 > answer.txt\n${apt.script("file:/repo")}`;
@@ -143,7 +143,7 @@ test("what an agent installs as root crosses to the tests, with its users and wh
   assert.deepEqual(await rewards(await taskOf(solve, judge, apt)), [1, 0]);
 });
 
-test("a folder of the image in which an agent leaves something stays whose it is", { timeout: 240_000 }, async (t) => {
+test("a folder of the image in which an agent leaves something stays whose it is", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const { apt } = managers as { apt: Manager };
   const [owned, shared] = ["/var/cache/apt/archives/partial", "/var/mail"];

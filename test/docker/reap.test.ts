@@ -53,7 +53,7 @@ async function ready(t: TestContext, backend: SandboxBackend): Promise<boolean> 
 }
 
 for (const backend of backends) {
-  test(`${backend.name}: reap removes what a killed process left, and leaves a living one's alone`, { timeout: 120_000 }, async (t) => {
+  test(`${backend.name}: reap removes what a killed process left, and leaves a living one's alone`, { timeout: 300_000 }, async (t) => {
     if (!(await ready(t, backend))) return;
     const word = String(50_000_000 + process.pid);
     const mine = {
@@ -88,7 +88,7 @@ for (const backend of backends) {
     assert.equal((await living.exec(["true"])).exit_code, 0);
   });
 
-  test(`${backend.name}: reap removes what is past its lease, whichever its owner`, { timeout: 120_000 }, async (t) => {
+  test(`${backend.name}: reap removes what is past its lease, whichever its owner`, { timeout: 300_000 }, async (t) => {
     if (!(await ready(t, backend))) return;
     const runId = `late${process.pid}`;
     // A day and more of slack belongs to every lease; minus two days is over.

@@ -86,7 +86,7 @@ async function writeRun(engine: string, id: string): Promise<string> {
   return file;
 }
 
-test("a volume that a killed process left half filled is filled again", { timeout: 120_000 }, async (t) => {
+test("a volume that a killed process left half filled is filled again", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "second-engine"))) return;
   const remote = await secondEngine();
   const folder = join(scratch, "mounted");
@@ -130,7 +130,7 @@ test("a volume that a killed process left half filled is filled again", { timeou
   assert.equal(await look(), "whole\n");
 });
 
-test("a mount whose folder is not there is refused and ends nothing else", { timeout: 120_000 }, async (t) => {
+test("a mount whose folder is not there is refused and ends nothing else", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "second-engine"))) return;
   const remote = await secondEngine();
   const rejections: unknown[] = [];
@@ -143,7 +143,7 @@ test("a mount whose folder is not there is refused and ends nothing else", { tim
   assert.deepEqual(rejections, []);
 });
 
-test("sandboxes are spread over the engines of a list, and go to those that have their image", { timeout: 120_000 }, async (t) => {
+test("sandboxes are spread over the engines of a list, and go to those that have their image", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "second-engine"))) return;
   const remote = await secondEngine();
   const backend = dockerBackend({ engines: [local, remote.address] });
@@ -159,7 +159,7 @@ test("sandboxes are spread over the engines of a list, and go to those that have
   assert.deepEqual([third.facts.engine, fourth.facts.engine], [remote.address.host, remote.address.host]);
 });
 
-test("an engine takes what it pulls from its registry mirror", { timeout: 120_000 }, async (t) => {
+test("an engine takes what it pulls from its registry mirror", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "second-engine")) || !(await need(t, "docker-registry"))) return;
   const remote = await secondEngine();
   await using registry = await DebianRegistry.start(remote.mirror);
@@ -169,7 +169,7 @@ test("an engine takes what it pulls from its registry mirror", { timeout: 120_00
   assert.deepEqual(RepoDigests, [`team/small@${registry.digest}`]);
 });
 
-test("what is under way at an engine that is cut off fails, and the next sandbox is made at another", { timeout: 120_000 }, async (t) => {
+test("what is under way at an engine that is cut off fails, and the next sandbox is made at another", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "second-engine"))) return;
   const remote = await secondEngine();
   const backend = dockerBackend({ engines: [remote.address, local], silence_ms: 1_000 });
@@ -200,7 +200,7 @@ const short =
   /^(files that are written|a snapshot starts again|of services apart|the host connects|the host speaks|the state of a service|a service apart)/;
 
 for (const { says, check } of sandboxContract.filter((one) => everything || short.test(one.says)))
-  test(`on another machine: ${says}`, { timeout: 120_000 }, async (t) => {
+  test(`on another machine: ${says}`, { timeout: 300_000 }, async (t) => {
     if (!(await need(t, "second-engine"))) return;
     const remote = await secondEngine();
     await check(dockerBackend({ engines: [remote.address] }), { owner: await currentOwner(), run_id: "contract", signal });

@@ -13,7 +13,7 @@ import { need } from "../needs.ts";
 
 for (const door of ["namespace", "forwarder"] as const)
   for (const { says, check } of serviceChecks)
-    test(`${door}: ${says}`, { timeout: 280_000 }, async (t) => {
+    test(`${door}: ${says}`, { timeout: 300_000 }, async (t) => {
       if (!(await need(t, "docker"))) return;
       if (door === "namespace" && !(await need(t, "engine-here"))) return;
       await check(dockerBackend({ door }), { run_id: "apart", owner: await currentOwner(), signal: t.signal });
@@ -28,7 +28,7 @@ async function listed(run_id: string): Promise<string[]> {
 }
 
 test("services apart stand still in a pause, a dead one is seen before a hand-out, and the reaper finds all that is left", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal: t.signal });

@@ -32,7 +32,7 @@ const service = {
 
 for (const door of ["namespace", "forwarder"] as const)
   test(`${door}: a connection to a service greets, carries a megabyte both ways, and ends with the sandbox`, {
-    timeout: 280_000,
+    timeout: 300_000,
   }, async (t) => {
     if (!(await need(t, "docker"))) return;
     if (door === "namespace" && !(await need(t, "engine-here"))) return;

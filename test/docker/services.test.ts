@@ -92,7 +92,7 @@ said["devices"] = [line.split(":")[0].strip() for line in open("/proc/net/dev") 
 print(json.dumps(said))`;
 
 test("services start in their order and are reached by name; the host and other sandboxes' services are reached from neither side", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -155,7 +155,7 @@ test("services start in their order and are reached by name; the host and other 
 });
 
 test("a service that ends, never gets ready or changes its user is a failure with its name and words, and nothing is left", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -193,7 +193,7 @@ test("a service that ends, never gets ready or changes its user is a failure wit
 });
 
 test("a service's folders belong to the user of its image, also where the agent's uid is another name there", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
@@ -208,7 +208,7 @@ test("a service's folders belong to the user of its image, also where the agent'
   assert.equal(sandbox.facts.services?.length, 2);
 });
 
-test("a service at the door's port is named as the reason that it cannot be opened", { timeout: 280_000 }, async (t) => {
+test("a service at the door's port is named as the reason that it cannot be opened", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });
   await using sandbox = await sandboxWith({ app: serving(4000, "here") });
@@ -219,7 +219,7 @@ test("a service at the door's port is named as the reason that it cannot be open
 });
 
 test("a Harbor task with a compose file has its services while its agent works, and new ones while it is graded", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal });

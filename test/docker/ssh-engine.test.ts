@@ -25,7 +25,7 @@ async function hasSshd(t: TestContext): Promise<boolean> {
   return (await need(t, "sshd")) && (await need(t, "engine-here"));
 }
 
-test("a rollout runs and is graded at an engine that is reached by SSH", { timeout: 240_000 }, async (t) => {
+test("a rollout runs and is graded at an engine that is reached by SSH", { timeout: 300_000 }, async (t) => {
   if (!(await hasSshd(t))) return;
   await using server = await SshServer.start();
   await using engine = await ScriptedEngine.start(solve);
@@ -46,7 +46,7 @@ test("a rollout runs and is graded at an engine that is reached by SSH", { timeo
 });
 
 test("as many requests at once as there are get their answer, though a server takes few that log in at once", {
-  timeout: 240_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await hasSshd(t))) return;
   await using server = await SshServer.start();
@@ -59,7 +59,7 @@ test("as many requests at once as there are get their answer, though a server ta
   assert.deepEqual(new Set(answers.map(String)), new Set(["OK"]));
 });
 
-test("a key that is refused, a server that is gone and a connection that dies are one sentence each", { timeout: 240_000 }, async (t) => {
+test("a key that is refused, a server that is gone and a connection that dies are one sentence each", { timeout: 300_000 }, async (t) => {
   if (!(await hasSshd(t))) return;
   await using server = await SshServer.start();
   t.after(() => {

@@ -50,7 +50,7 @@ async function refusal(t: TestContext, made: Promise<AsyncDisposable>): Promise<
   return error.message;
 }
 
-test("an image's ENTRYPOINT runs as the sandbox's user, and the task's healthcheck is awaited", { timeout: 120_000 }, async (t) => {
+test("an image's ENTRYPOINT runs as the sandbox's user, and the task's healthcheck is awaited", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const healthcheck = { command: ["python3", "-c", answers], interval_seconds: 0.2, retries: 100 };
   await using sandbox = await docker.create(await spec(await service(), healthcheck), signal);
@@ -72,7 +72,7 @@ exec "$@"`,
 );
 
 test("an ENTRYPOINT of root that writes to /etc/hosts starts, and what stands there is the sandbox's own and no work", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const asked = { ...(await spec(await naming())), user: "root", writable: "root" } as const;
@@ -100,7 +100,7 @@ test("an ENTRYPOINT of root that writes to /etc/hosts starts, and what stands th
   }
 });
 
-test("root fills its own disk by its files of /etc and nothing else, and the engine's stay closed", { timeout: 120_000 }, async (t) => {
+test("root fills its own disk by its files of /etc and nothing else, and the engine's stay closed", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await using sandbox = await docker.create({ ...(await spec(null)), user: "root", writable: "root" }, signal);
   const inside = async (command: string) => (await sandbox.exec(["sh", "-c", command])).stdout.trim();
@@ -114,7 +114,7 @@ test("root fills its own disk by its files of /etc and nothing else, and the eng
     assert.equal((await agent.exec(["sh", "-c", `: 2>/dev/null >>${path} && echo written`])).stdout, "", path);
 });
 
-test("an image's own HEALTHCHECK is awaited where the task names none", { timeout: 120_000 }, async (t) => {
+test("an image's own HEALTHCHECK is awaited where the task names none", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const image = await testImage(
     "health",
@@ -125,7 +125,7 @@ test("an image's own HEALTHCHECK is awaited where the task names none", { timeou
 });
 
 test("a healthcheck that fails, and a start that ends, are failures that say which command and what it said", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const run_id = `unhealthy${process.pid}`;

@@ -38,7 +38,7 @@ async function gradeAfter(command: string, task: Task): Promise<Verdict> {
   return gradedAfter(task, deed, owner, signal);
 }
 
-test("the solution earns 1 and no change 0, by what the real pytest prints", { timeout: 240_000 }, async (t) => {
+test("the solution earns 1 and no change 0, by what the real pytest prints", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
   const { runs } = await checkTask(await loaded(), docker, { ...owner, times: 1, signal });
   assert.deepEqual(
@@ -52,14 +52,14 @@ test("the solution earns 1 and no change 0, by what the real pytest prints", { t
   assert.deepEqual(runs[1]?.verdict.evidence.failed, ["test_the_greeting_is_there"]);
 });
 
-test("one test of two is no reward, and a share that is shown", { timeout: 240_000 }, async (t) => {
+test("one test of two is no reward, and a share that is shown", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
   const two = `${terminalBenchFiles["tests/test_outputs.py"]}\ndef test_another():\n    assert Path("/app/other.txt").exists()\n`;
   const { reward, components } = await gradeAfter("echo hello > greeting.txt", await loaded({ "tests/test_outputs.py": two }));
   assert.deepEqual([reward, components], [0, { tests: { value: 0.5, weight: 0 } }]);
 });
 
-test("a verifier that cannot run its tests has measured nothing, whatever the work is", { timeout: 240_000 }, async (t) => {
+test("a verifier that cannot run its tests has measured nothing, whatever the work is", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
   const task = await loaded({ "run-tests.sh": "uvx pytest /tests/test_outputs.py -rA\n" });
   const { reward, error } = await gradeAfter("echo hello > greeting.txt", task);
@@ -67,7 +67,7 @@ test("a verifier that cannot run its tests has measured nothing, whatever the wo
 });
 
 test("a work that ends the tests, brings tests of its own or a pytest in the place of theirs earns nothing", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "pytest"))) return;
   const imports = `${terminalBenchFiles["tests/test_outputs.py"]}\ndef test_the_work():\n    import sys; sys.path.insert(0, "/app"); import work\n`;

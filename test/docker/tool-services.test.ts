@@ -27,7 +27,7 @@ for line in sys.stdin:
 const command = ["python3", "-c", speaker];
 
 test("a command speaks in its service or in the agent's sandbox; a service that dies is down, and what the agent can end is not asked", {
-  timeout: 280_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "docker"))) return;
   await ensureBaseImage({ signal: t.signal });

@@ -16,7 +16,7 @@ const spentByOneTurn: Record<PersistentHarness, Budgets[]> = {
 
 for (const [harness, all] of Object.entries(spentByOneTurn) as [PersistentHarness, Budgets[]][])
   for (const budgets of all)
-    test(`${harness} stops at its next request when ${Object.keys(budgets)} is spent`, { timeout: 120_000 }, async (t) => {
+    test(`${harness} stops at its next request when ${Object.keys(budgets)} is spent`, { timeout: 300_000 }, async (t) => {
       for (const relay of ["buffered", "live"] as const) {
         const run = await faultyRun(t, { harness, spec: { relay, budgets } });
         if (run === null) return;
@@ -34,7 +34,7 @@ for (const [harness, all] of Object.entries(spentByOneTurn) as [PersistentHarnes
 
 for (const harness of Object.keys(spentByOneTurn) as PersistentHarness[])
   for (const budgets of [{ max_sampled_tokens: firstTurn(harness) + 5 }, { max_wall_seconds: 1.5 }] satisfies Budgets[])
-    test(`${harness} stops when ${Object.keys(budgets)} is spent in the middle of a turn`, { timeout: 120_000 }, async (t) => {
+    test(`${harness} stops when ${Object.keys(budgets)} is spent in the middle of a turn`, { timeout: 300_000 }, async (t) => {
       for (const relay of ["buffered", "live"] as const) {
         // The second turn never ends by itself.
         const run = await faultyRun(t, { harness, spec: { relay, budgets }, holdEnd: () => new Promise(() => undefined) });

@@ -117,7 +117,7 @@ for (const [retries, attempts, sampled] of [
   [1_000, 1, "once"],
 ] as const)
   test(`a run whose disk fills up waits and recovers; with a harness that ${retries ? "retries" : "gives up"} the turn is sampled ${sampled}`, {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async (t) => {
     if (!(await need(t, "mount"))) return;
     await using disk = await SmallDisk.mount(2_048);

@@ -40,7 +40,7 @@ test("the answer is the text of the main agent's last turn that its harness got"
     assert.equal(answerOf(trajectoryOf([call(0), call(1, not)])), "first", JSON.stringify(not));
 });
 
-test("a script grades what the agent said, for the session is reconstructed before it is graded", { timeout: 60_000 }, async (t) => {
+test("a script grades what the agent said, for the session is reconstructed before it is graded", { timeout: 300_000 }, async (t) => {
   const place = await mkdtemp(join(tmpdir(), "alidade-answer-"));
   t.after(() => rm(place, { recursive: true }));
   await mkdir(join(place, "small"));

@@ -126,7 +126,7 @@ test("one answer without the form is asked for again", async (t) => {
   assert.equal((await verdictOn([{ text: "finished-4711" }], [])).reward, 1);
 });
 
-test("a judge that fails costs its own task's rewards: the run goes on, and the task is set aside", { timeout: 120_000 }, async (t) => {
+test("a judge that fails costs its own task's rewards: the run goes on, and the task is set aside", { timeout: 300_000 }, async (t) => {
   const place = await mkdtemp(join(tmpdir(), "alidade-judge-"));
   t.after(() => rm(place, { recursive: true }));
   await mkdir(join(place, "small"));

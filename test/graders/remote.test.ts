@@ -85,7 +85,7 @@ test("a server gets the task, the answer, the trajectory and the work, and its w
   assert.doesNotMatch(JSON.stringify(verdict), new RegExp(key));
 });
 
-test("a server is asked about a real rollout: its record, and the whole conversation as one response", { timeout: 120_000 }, async (t) => {
+test("a server is asked about a real rollout: its record, and the whole conversation as one response", { timeout: 300_000 }, async (t) => {
   const { origin, asked, known } = await remoteWith(t, ({ path }) =>
     path === "/own" ? { reward: 1, components: { [key]: 1 } } : { reward: 0.5 },
   );

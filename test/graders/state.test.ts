@@ -89,7 +89,7 @@ for (const [title, sql, query] of [
     "SELECT i FROM t",
   ],
 ] as const)
-  test(`${title} in a work's database is a check that does not hold, within seconds`, { timeout: 120_000 }, async () => {
+  test(`${title} in a work's database is a check that does not hold, within seconds`, { timeout: 300_000 }, async () => {
     const { db, wal } = database(sql);
     const verdict = await verdictOn([], [file("a.db", db), file("a.db-wal", wal)], { checks: [{ file: "a.db", query, equals: [[1]] }] });
     assert.deepEqual([verdict.reward, verdict.status], [0, "graded"], JSON.stringify(verdict.evidence));

@@ -56,7 +56,7 @@ test("calls that never reached the harness, side calls and those of other models
   }
 });
 
-test("arguments that keep a pattern busy for ever do not hide a forbidden call", { timeout: 120_000 }, async () => {
+test("arguments that keep a pattern busy for ever do not hide a forbidden call", { timeout: 300_000 }, async () => {
   const verdict = await verdictOn([bash("a".repeat(60))], {
     must_not: [{ tool: "bash", arguments: { command: { matches: "^(a|aa)+$(?<=b)" } } }],
   });

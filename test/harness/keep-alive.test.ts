@@ -8,7 +8,7 @@ import { installedPack } from "./installed-pack.ts";
 import { runCommand, temporaryPlace, writeBelow } from "./run-harness.ts";
 
 test("Gemini CLI waits through keep-alives, and its turn comes back as it was sampled, with the thought whose signature alone it sends", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   const pack = await installedPack(t, geminiCli);
   if (pack === null) return;

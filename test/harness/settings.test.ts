@@ -11,7 +11,7 @@ import { installedPack } from "./installed-pack.ts";
 import { runCommand, temporaryPlace, writeBelow } from "./run-harness.ts";
 
 test("Claude Code offers four tools under our settings, and without them the others that the page names", {
-  timeout: 240_000,
+  timeout: 300_000,
 }, async (t) => {
   const ours = await offeredTools(t, claudeCode, (launch) => launch);
   if (ours === null) return;
@@ -23,7 +23,7 @@ test("Claude Code offers four tools under our settings, and without them the oth
   assert.deepEqual(all, [...ours, ...claudeToolsLeftOut].toSorted());
 });
 
-test("Codex offers no agents, goals or web search under our settings, and does without them", { timeout: 240_000 }, async (t) => {
+test("Codex offers no agents, goals or web search under our settings, and does without them", { timeout: 300_000 }, async (t) => {
   const ours = await offeredTools(t, codex, (launch) => launch);
   if (ours === null) return;
   const all = await offeredTools(t, codex, (launch, recorded) => ({ ...launch, files: recorded.files }));

@@ -9,7 +9,7 @@ import { addFiles } from "../fakes/rollouts/add-script.ts";
 import { installedPack } from "./installed-pack.ts";
 import { runCommand, temporaryPlace, writeBelow } from "./run-harness.ts";
 
-test("Codex in its WebSocket mode falls back to server-sent events", { timeout: 120_000 }, async (t) => {
+test("Codex in its WebSocket mode falls back to server-sent events", { timeout: 300_000 }, async (t) => {
   const pack = await installedPack(t, codex);
   if (pack === null) return;
   await using place = await temporaryPlace(addFiles);

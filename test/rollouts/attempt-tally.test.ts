@@ -75,7 +75,7 @@ class BuggyStore extends DiskStore {
   }
 }
 
-test("a bug of ours that an agent may have found is counted, and gives it no other draw", { timeout: 60_000 }, async (t) => {
+test("a bug of ours that an agent may have found is counted, and gives it no other draw", { timeout: 300_000 }, async (t) => {
   const place = await mkdtemp(join(tmpdir(), "alidade-tally-"));
   t.after(() => rm(place, { recursive: true }));
   await writeTask(place, "small");

@@ -157,7 +157,7 @@ test("a conversation that no longer fits the user's model is graded", async (t) 
   assert.deepEqual([record.error, record.user?.end, record.verdict?.reward], [null, "context_full", 0]);
 });
 
-test("the user's time is not the agent's", { timeout: 60_000 }, async (t) => {
+test("the user's time is not the agent's", { timeout: 300_000 }, async (t) => {
   const late = new Promise((resolve) => setTimeout(resolve, 6_000));
   const { record } = await talked(t, {
     harness,

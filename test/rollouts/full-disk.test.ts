@@ -15,7 +15,7 @@ import { need } from "../needs.ts";
 const scratch = scratchFolder("rollouts-full-disk");
 
 for (const where of ["the run's folder", "the sandboxes' temporary folder"])
-  test(`a rollout that begins while ${where} is full waits for space, and is attempted once`, { timeout: 120_000 }, async (t) => {
+  test(`a rollout that begins while ${where} is full waits for space, and is attempted once`, { timeout: 300_000 }, async (t) => {
     if (!(await need(t, "mount"))) return;
     await using disk = await SmallDisk.mount(4_096);
     const isTemporary = where.startsWith("the sandboxes");

@@ -61,7 +61,7 @@ function ill(says: ScriptedReply["refuse"], when: (request: WireRequest) => bool
 }
 
 test("a last call that the engine failed, and with it a question of ours, is the infrastructure's loss and run again", {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   for (const says of [boom, { status: 503, message: "loading" }, { status: 429, message: "no room" }]) {
     const engine = ill(says);
@@ -71,7 +71,7 @@ test("a last call that the engine failed, and with it a question of ours, is the
   }
 });
 
-test("a title that was answered after the last call failed does not give that call back", { timeout: 60_000 }, async (t) => {
+test("a title that was answered after the last call failed does not give that call back", { timeout: 300_000 }, async (t) => {
   const engine = ill(boom);
   const reply = (request: WireRequest): ScriptedReply => (isTitle(request) ? { text: "a title" } : engine.reply(request));
   const { attempts } = await runOf(t, reply, { HARNESS_TITLES: "1" }, engine.mend);
@@ -80,7 +80,7 @@ test("a title that was answered after the last call failed does not give that ca
 
 for (const how of ["once", "always"] as const)
   test(`a last call that failed ${how} while the engine answers us is the call's own fault: what is there is graded, once`, {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async (t) => {
     for (const refuse of [boom, { status: 503, message: "cannot fetch the image" }]) {
       const { record, attempts } = await runOf(t, failing(refuse, how, refuse.status === 503 ? 3 : 1));
@@ -89,7 +89,7 @@ for (const how of ["once", "always"] as const)
     }
   });
 
-test("what a script of the agent's comes to after the last answer is no end of the harness's work", { timeout: 60_000 }, async (t) => {
+test("what a script of the agent's comes to after the last answer is no end of the harness's work", { timeout: 300_000 }, async (t) => {
   const ofScript = (request: WireRequest): boolean => JSON.stringify(request.messages).includes("a script of mine");
   const { attempts } = await runOf(t, ill(boom, ofScript).reply, { HARNESS_LAST: "1" });
   assert.deepEqual(attempts, [done]);
@@ -119,16 +119,16 @@ test("a call that reached no engine is the infrastructure's, also where the engi
   assert.equal(await codeOf("engine_error", "m"), "call_failed");
 });
 
-test("a failed call whose next try was answered is no loss", { timeout: 60_000 }, async (t) => {
+test("a failed call whose next try was answered is no loss", { timeout: 300_000 }, async (t) => {
   assert.deepEqual((await runOf(t, failing(boom), { HARNESS_RETRIES: "1" })).attempts, [done]);
 });
 
-test("a title that failed is no loss", { timeout: 60_000 }, async (t) => {
+test("a title that failed is no loss", { timeout: 300_000 }, async (t) => {
   const reply = (request: WireRequest): ScriptedReply => (isTitle(request) ? { refuse: boom } : solve(request));
   assert.deepEqual((await runOf(t, reply, { HARNESS_TITLES: "1" })).attempts, [done]);
 });
 
-test("a context that is full is the policy's own end, and no loss", { timeout: 60_000 }, async (t) => {
+test("a context that is full is the policy's own end, and no loss", { timeout: 300_000 }, async (t) => {
   const full = { status: 400, message: "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens." };
   assert.deepEqual((await runOf(t, failing(full, "always"))).attempts, [done]);
 });

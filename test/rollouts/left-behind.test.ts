@@ -47,7 +47,7 @@ for (const [title, code, command] of [
   ["a file whose name is no text", "output_unreadable", "seq 3000 | xargs touch; touch \"$(printf 'z\\377')\""],
   ["a link whose target is no text", "output_unreadable", "seq 3000 | xargs touch; ln -s \"$(printf 'a\\377')\" z"],
 ] as const)
-  test(`${title} is no output: reward 0, trained, and not tried again`, { timeout: 60_000 }, async (t) => {
+  test(`${title} is no output: reward 0, trained, and not tried again`, { timeout: 300_000 }, async (t) => {
     const stray = strayErrors(t);
     await assertNoOutput(code, await runOf(t, command, undefined, "", { work_files: 20_000 }));
     assert.deepEqual(await stray(), []);
@@ -63,7 +63,7 @@ test("an install of tens of thousands of files is a work that is graded, by the 
   );
 });
 
-test("a policy that takes all of its sandbox's memory, so that the sandbox ends, has no output", { timeout: 60_000 }, async (t) => {
+test("a policy that takes all of its sandbox's memory, so that the sandbox ends, has no output", { timeout: 300_000 }, async (t) => {
   const { backend } = await pickBackend("process", t.signal);
   const dying: SandboxBackend = {
     ...backend,
@@ -80,7 +80,7 @@ test("a policy that takes all of its sandbox's memory, so that the sandbox ends,
   await assertNoOutput("sandbox_out_of_memory", await runOf(t, "true", dying));
 });
 
-test("a sandbox that is gone as a whole is the infrastructure's loss and tried again", { timeout: 60_000 }, async (t) => {
+test("a sandbox that is gone as a whole is the infrastructure's loss and tried again", { timeout: 300_000 }, async (t) => {
   const { backend } = await pickBackend("process", t.signal);
   let made = 0;
   const losing: SandboxBackend = {
@@ -99,14 +99,14 @@ test("a sandbox that is gone as a whole is the infrastructure's loss and tried a
   );
 });
 
-test("the agent's time ends before its work is graded in its own sandbox", { timeout: 60_000 }, async (t) => {
+test("the agent's time ends before its work is graded in its own sandbox", { timeout: 300_000 }, async (t) => {
   const { records } = await runOf(t, "echo yes > done.txt", undefined, "grading: shared\n");
   const [{ times, verdict }] = records as [(typeof records)[0]];
   const { ran = 0, post = 0 } = times;
   assert.deepEqual([verdict?.reward, verdict?.tier, ran > 0 && ran <= post], [1, "T0", true], JSON.stringify(times));
 });
 
-test("a sandbox that does not go on for its grading is lost, and tried again", { timeout: 60_000 }, async (t) => {
+test("a sandbox that does not go on for its grading is lost, and tried again", { timeout: 300_000 }, async (t) => {
   const { backend } = await pickBackend("process", t.signal);
   let made = 0;
   const stuck: SandboxBackend = {

@@ -67,7 +67,7 @@ async function website(t: TestContext): Promise<number> {
 }
 
 test("set-up and agent reach the hosts of their own lists, the first is cut before the second, and the record says all", {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   const port = await website(t);
   const [first, second] = [`http://first.org:${port}/secret`, `http://second.org:${port}/`];
@@ -98,12 +98,12 @@ test("set-up and agent reach the hosts of their own lists, the first is cut befo
   assert.doesNotMatch(JSON.stringify(record), /\/secret/);
 });
 
-test("a task without a network has no proxy, and its record no network", { timeout: 60_000 }, async (t) => {
+test("a task without a network has no proxy, and its record no network", { timeout: 300_000 }, async (t) => {
   const { record, printed } = await rollout(t, { environment: "user: agent", command: "env | grep -i _proxy" });
   assert.deepEqual([record.network, record.verdict?.reward, /http/i.test(printed)], [null, 1, false]);
 });
 
-test("a set-up that fails is the sandbox's failure, with what it said and which hosts it was refused", { timeout: 60_000 }, async (t) => {
+test("a set-up that fails is the sandbox's failure, with what it said and which hosts it was refused", { timeout: 300_000 }, async (t) => {
   const command = JSON.stringify(`${get("http://evil.org/x")} >/dev/null; echo no such package >&2; exit 3`);
   const { record } = await rollout(t, { environment: `setup: { command: [sh, -c, ${command}], network: { allow: [good.org] } }` });
   assert.equal(record.error?.code, "sandbox_unavailable");

@@ -31,7 +31,7 @@ async function recordWith(t: TestContext, change: (sandbox: Sandbox) => void) {
 const stalled = () => new Promise<never>(() => undefined);
 
 for (const step of ["writeFiles"] as const) {
-  test(`${step} that never ends is over with init_seconds, and its sandbox is released`, { timeout: 60_000 }, async (t) => {
+  test(`${step} that never ends is over with init_seconds, and its sandbox is released`, { timeout: 300_000 }, async (t) => {
     let released = 0;
     const record = await recordWith(t, (sandbox) => {
       const dispose = sandbox[Symbol.asyncDispose].bind(sandbox);
@@ -47,7 +47,7 @@ for (const step of ["writeFiles"] as const) {
   });
 }
 
-test("a sandbox that cannot be released either is left to the reaper", { timeout: 60_000 }, async (t) => {
+test("a sandbox that cannot be released either is left to the reaper", { timeout: 300_000 }, async (t) => {
   const record = await recordWith(t, (sandbox) => {
     const dispose = sandbox[Symbol.asyncDispose].bind(sandbox);
     t.after(dispose);

@@ -42,7 +42,7 @@ for (;;) {
 }
 `;
 
-test("a clock cuts no agent out of the loss by what it asks of an engine that is quick for others", { timeout: 60_000 }, async () => {
+test("a clock cuts no agent out of the loss by what it asks of an engine that is quick for others", { timeout: 300_000 }, async () => {
   for (const [canaryMs, slow_engine] of [
     [0, false],
     [2_500, true],
@@ -116,7 +116,7 @@ void fetch(process.env.OPENAI_BASE_URL + "/chat/completions", {
 setTimeout(() => process.exit(0), 1_000);
 `;
 
-test("a harness that ends before its last answer takes that turn not out of training", { timeout: 60_000 }, async () => {
+test("a harness that ends before its last answer takes that turn not out of training", { timeout: 300_000 }, async () => {
   await using scope = new AsyncDisposableStack();
   const hold = Promise.withResolvers<void>();
   const at = scope.use(await enginesAt(() => ({ text: "a bad turn", beforeEnd: hold.promise }), { a: {} }));
@@ -133,24 +133,26 @@ test("a harness that ends before its last answer takes that turn not out of trai
   assert.deepEqual([fidelity.trainable_tokens, fidelity.excluded], ["a bad turn".length + 1, {}]);
 });
 
-test("a weight update does not eat the agent's seconds", { timeout: 60_000 }, async () => {
+test("a weight update does not eat the agent's seconds", { timeout: 300_000 }, async () => {
   const ended = await run(6, 7_000, 1_000);
   assert.equal(ended.stop_reason, "exited", ended.output_tail);
   assert.match(ended.output_tail, /hello/);
   assert.ok(ended.engine_share < 0.5, `the time at the gate counts for nothing: ${ended.engine_share}`);
 });
 
-test("the agent's own seconds end it all the same", { timeout: 60_000 }, async () => {
+test("the agent's own seconds end it all the same", { timeout: 300_000 }, async () => {
   const ended = await run(6, 500, 120_000);
   assert.deepEqual([ended.stop_reason, ended.cut_by_clock], ["harness_timeout", true]);
 });
 
-test("of a harness that prints more than is kept the last words are known", { timeout: 60_000 }, async () => {
+test("of a harness that prints more than is kept the last words are known", { timeout: 300_000 }, async () => {
   const ended = await run(60, 0, 0);
   assert.deepEqual([ended.stop_reason, ended.output_tail.split("\n").at(-2)], ["exited", "hello"]);
 });
 
-test("a harness that fails is said with the hosts that it was refused, and not with those of the set-up", { timeout: 60_000 }, async () => {
+test("a harness that fails is said with the hosts that it was refused, and not with those of the set-up", {
+  timeout: 300_000,
+}, async () => {
   await using scope = new AsyncDisposableStack();
   const at = scope.use(await enginesAt(() => ({ text: "hello" }), { a: {} }));
   const log = new NetworkLog();

@@ -60,7 +60,7 @@ test("a run removes images over the budget at its start and meanwhile, and says 
   assert.deepEqual(await without.trim(AbortSignal.timeout(1_000)), { removed: [], problems: [] });
 });
 
-test("a rollout does not begin while less than disk.keep_free_gb is free, and does once there is more", { timeout: 60_000 }, async (t) => {
+test("a rollout does not begin while less than disk.keep_free_gb is free, and does once there is more", { timeout: 300_000 }, async (t) => {
   const place = await mkdtemp(join(tmpdir(), "alidade-disk-"));
   t.after(() => rm(place, { recursive: true }));
   await writeTask(place, "small");

@@ -72,13 +72,13 @@ const cuts: [string, (body: Buffer) => number][] = [
   ["within its second line", (body) => body.indexOf("\n") + 9],
 ];
 for (const [where, bytes] of cuts)
-  test(`all results of a set that is over come, each once, though an answer breaks off ${where}`, { timeout: 60_000 }, async (t) => {
+  test(`all results of a set that is over come, each once, though an answer breaks off ${where}`, { timeout: 300_000 }, async (t) => {
     assert.deepEqual(await keysOf(await broken(t, cut(/results/, 2, bytes))), ["g", "h"]);
     const keys = await python(t, pythonKeys, await broken(t, cut(/results/, 2, bytes)));
     assert.equal(keys ?? "g h", "g h");
   });
 
-test("a line that can never be read is an error when the client's patience is over", { timeout: 60_000 }, async (t) => {
+test("a line that can never be read is an error when the client's patience is over", { timeout: 300_000 }, async (t) => {
   const url = await broken(
     t,
     cut(/results/, Number.POSITIVE_INFINITY, () => 9),
@@ -94,7 +94,7 @@ except ConnectionError as error:
   assert.match((await python(t, script, url)) ?? "no service answers after", /no service answers after/);
 });
 
-test("a client without a service.json says in time what it waits for, and what to do", { timeout: 60_000 }, async (t) => {
+test("a client without a service.json says in time what it waits for, and what to do", { timeout: 300_000 }, async (t) => {
   const script = `
 import contextlib, io
 said = io.StringIO()

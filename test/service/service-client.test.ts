@@ -40,7 +40,7 @@ async function listOf<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 test("groups come once each with rows and cursor, through a service that is started again elsewhere, and from a kept cursor on", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   const first = await started(t);
   await using client = ServiceClient.of(folder);

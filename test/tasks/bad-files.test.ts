@@ -115,7 +115,7 @@ async function loaded(place: string): Promise<{ names: string[]; said: string[] 
 const goodYaml = { "task.yaml": 'task_id: good\ninstruction: Do it.\ngrader: { kind: script, command: ["true"] }\n' };
 
 for (const [name, make, wanted] of yaml)
-  test(`${name} in the place of a task.yaml is left out by its name, and the task beside it is loaded`, { timeout: 60_000 }, async () => {
+  test(`${name} in the place of a task.yaml is left out by its name, and the task beside it is loaded`, { timeout: 300_000 }, async () => {
     const { names, said } = await loaded(await setOf(goodYaml, {}, "task.yaml", make));
     assert.deepEqual(names, ["good"]);
     assert.equal(said.length, 1, said.join("\n"));
@@ -125,7 +125,7 @@ for (const [name, make, wanted] of yaml)
 
 for (const [name, path, make, wanted] of harbor)
   test(`${name} in a folder of Harbor's leaves that task out by its name, and the task beside it is loaded`, {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const { names, said } = await loaded(await setOf(harborFiles, { ...harborFiles, "solution/solve.sh": "true\n" }, path, make));
     assert.deepEqual([names, said.length], [["good"], 1], said.join("\n"));
@@ -181,7 +181,7 @@ test("a task that a trainer sends is refused for what nests too deeply, in a sen
   await assert.rejects(inlineTask(given), { code: "task_invalid", message: /^the task: the whole file: nests deeper than 64 levels/ });
 });
 
-test("`tasks`, `check` and `run` go on with the good task, and name the bad ones", { timeout: 120_000 }, async () => {
+test("`tasks`, `check` and `run` go on with the good task, and name the bad ones", { timeout: 300_000 }, async () => {
   const set = join(scratch, "verbs");
   await writeTask(set, "good");
   const bad = ["an alias that holds itself", "a deep map", "a pipe"];

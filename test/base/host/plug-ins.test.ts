@@ -40,7 +40,7 @@ for (const [file, kind, more] of [
   ["my-branching.ts", "branching policy", () => []],
   ["my-task-format.ts", "task format", () => ["--tasks", at("questions.tsv"), "--grader", at("my-grader.ts")]],
 ] as const)
-  test(`the page's ${file} keeps the contract: ${kind}`, { timeout: 120_000 }, async () => {
+  test(`the page's ${file} keeps the contract: ${kind}`, { timeout: 300_000 }, async () => {
     const said = await cli(["plugin", "check", at(file), "--json", ...more()]);
     const { kind: found, checks } = jsonOf<{ kind: string; checks: { says: string; failure: string | null }[] }>(said);
     assert.deepEqual([found, checks.filter(({ failure }) => failure !== null)], [kind, []]);
@@ -49,7 +49,7 @@ for (const [file, kind, more] of [
   });
 
 test("a run uses an engine, a harness, a grader, a sandbox and a task format of one's own, and its rows leave by one's own exporter", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   // Curl is not on every machine; the harness of the page is the same with Node.
   const harness = (await readFile(at("my-harness.ts"), "utf8")).replace(
@@ -97,7 +97,7 @@ process.exit(answer.ok ? 0 : 1);\n`,
 });
 
 test("a grader that asks models is given a session of its own at the proxy, which is recorded and never trained", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const judge = (await readFile(at("my-grader.ts"), "utf8")).replace('name: "says"', 'name: "asks",\n  asksModels: true').replace(
     "{ trajectory, signal }) {",

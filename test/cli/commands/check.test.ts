@@ -18,7 +18,7 @@ type Checks = {
 };
 
 test("check grades a demo task in the process sandbox, tries no hack there, admits nothing, and says when a task does not hold", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const held = await cli(["check", task, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"]);
   assert.equal(held.code, 0, held.stderr);
@@ -61,7 +61,7 @@ test("check runs nothing as the user without the user's word, and names a wrong 
   assert.match((await cli(["check", task, "--times", "never"])).stderr, /--times <number>' argument 'never' is invalid. Give a number/);
 });
 
-test("reap removes what a process that died left behind, and says what", { timeout: 60_000 }, async () => {
+test("reap removes what a process that died left behind, and says what", { timeout: 300_000 }, async () => {
   // In a place of its own, for each run on this machine removes what the dead left in the usual one.
   const TMPDIR = join(scratch, "left");
   await mkdir(TMPDIR);
@@ -94,7 +94,7 @@ test("reap removes what a process that died left behind, and says what", { timeo
 });
 
 test("check grades by a server that --grader-server names, and leaves a task of any other one out by its field", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   const { origin, asked } = await graderServer(t, ({ body }) => ({
     reward: Number((body.work as { added: string[] }).added.includes("done.txt")),
@@ -112,7 +112,7 @@ test("check grades by a server that --grader-server names, and leaves a task of 
   assert.match(await saidTo(`${origin}=NO_KEY`), /^grader_servers names NO_KEY for http.*, and that variable is not set/);
 });
 
-test("check asks a judge through --engine, and leaves its task out where there is none", { timeout: 120_000 }, async () => {
+test("check asks a judge through --engine, and leaves its task out where there is none", { timeout: 300_000 }, async () => {
   const folder = await goldTask("judged", '{ kind: judge, sees: [files], rubric: [{ name: a, says: "The work contains the word yes." }] }');
   const out = join(scratch, "judge-runs");
   const args = ["check", folder, "--times", "1", "--sandbox", "process", "--unsafe-host", "--json"];

@@ -36,7 +36,7 @@ async function halfStuckEngine(t: TestContext): Promise<{ host: string; removed:
   return { host: `tcp://127.0.0.1:${(server.address() as AddressInfo).port}`, removed };
 }
 
-test("reap goes on where something cannot be removed, says what, and ends with 1", { timeout: 60_000 }, async (t) => {
+test("reap goes on where something cannot be removed, says what, and ends with 1", { timeout: 300_000 }, async (t) => {
   const { host, removed } = await halfStuckEngine(t);
   const folder = await mkdtemp(join(tmpdir(), "alidade-reap-"));
   t.after(() => rm(folder, { recursive: true }));

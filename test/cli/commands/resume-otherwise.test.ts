@@ -13,7 +13,7 @@ import { chatHarness, runFile, writeTask } from "../../fakes/rollouts/small-task
 const scratch = scratchFolder("otherwise");
 
 test("a harness that asks otherwise when it is replayed begins anew, once, and earns by what it does then alone", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const hold = Promise.withResolvers<void>();
   let isHolding = true;

@@ -254,7 +254,7 @@ async function interrupt(running: RunningCli, says: RegExp): Promise<void> {
 }
 
 test("a Ctrl-C begins nothing more and ends what runs, and --resume does the rest", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const hold = Promise.withResolvers<void>();
   await using engine = await ScriptedEngine.start((request) => ({ ...solve(request), before: hold.promise }));
@@ -280,7 +280,7 @@ test("a Ctrl-C begins nothing more and ends what runs, and --resume does the res
   );
 });
 
-test("a Ctrl-C leaves the practice engine to the rollout that runs", { timeout: 120_000 }, async () => {
+test("a Ctrl-C leaves the practice engine to the rollout that runs", { timeout: 300_000 }, async () => {
   const folder = await fresh();
   await writeTask(folder, "small");
   const [begun, go] = [join(folder, "begun"), join(folder, "go")];
@@ -309,7 +309,7 @@ ask();`;
   );
 });
 
-test("a second Ctrl-C ends a run at once with what is recorded, and --resume finishes it", { timeout: 120_000 }, async () => {
+test("a second Ctrl-C ends a run at once with what is recorded, and --resume finishes it", { timeout: 300_000 }, async () => {
   let isHeld = true;
   const hold = Promise.withResolvers<void>();
   await using engine = await ScriptedEngine.start((request) => (isHeld ? { ...solve(request), before: hold.promise } : solve(request)));
@@ -341,7 +341,7 @@ test("a second Ctrl-C ends a run at once with what is recorded, and --resume fin
   );
 });
 
-test("what a harness does wrong is a typed record, and its siblings go on", { timeout: 180_000 }, async () => {
+test("what a harness does wrong is a typed record, and its siblings go on", { timeout: 300_000 }, async () => {
   await using engine = await ScriptedEngine.start(solve);
   const cases = [
     {
@@ -421,7 +421,7 @@ async function withFiles(folder: string, files: string): Promise<string> {
   return file;
 }
 
-test("a harness that hangs past its budget is killed with its children, and is graded as it stands", { timeout: 120_000 }, async () => {
+test("a harness that hangs past its budget is killed with its children, and is graded as it stands", { timeout: 300_000 }, async () => {
   await using engine = await ScriptedEngine.start(solve);
   const folder = await fresh();
   await writeTask(folder, "small", "", { agent_seconds: 10 });
@@ -442,7 +442,7 @@ test("a harness that hangs past its budget is killed with its children, and is g
 });
 
 test("an engine that breaks off mid-stream costs an attempt, typed, and the next one succeeds; the other rollout never sees it", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   let [broken, asked] = [0, 0];
   await using engine = await ScriptedEngine.start((request) => {
@@ -477,7 +477,7 @@ test("an engine that breaks off mid-stream costs an attempt, typed, and the next
 });
 
 test("an engine that goes away in the middle of a run ends its rollouts typed, and --resume with the engine's new place finishes them", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const engine = await ScriptedEngine.start((request) => {
     if (request.messages.some((message) => message.role === "assistant")) queueMicrotask(() => void engine[Symbol.asyncDispose]());
@@ -498,7 +498,7 @@ test("an engine that goes away in the middle of a run ends its rollouts typed, a
   );
 });
 
-test("a grader that times out is a verdict without a reward, and the other task is graded", { timeout: 120_000 }, async () => {
+test("a grader that times out is a verdict without a reward, and the other task is graded", { timeout: 300_000 }, async () => {
   await using engine = await ScriptedEngine.start(solve);
   const folder = await fresh();
   await writeTask(folder, "fine");
@@ -521,7 +521,7 @@ test("a grader that times out is a verdict without a reward, and the other task 
   assert.match(attempts.alarms.join(), /^task stuck: 100 % of 1 attempts/);
 });
 
-test("what a user asks for wrongly stops the run before it begins, and the message names it", { timeout: 180_000 }, async () => {
+test("what a user asks for wrongly stops the run before it begins, and the message names it", { timeout: 300_000 }, async () => {
   await using engine = await ScriptedEngine.start(solve);
   await using textOnly = await ScriptedEngine.start(() => ({ quirk: "no_ids" }));
   const outside = "environment2: {}\n";

@@ -155,7 +155,7 @@ test("the policy as its own teacher gives what was recorded, to the last bit; a 
   assert.deepEqual(models.sort(), ["a/0 practice", "a/1 larger", "b/0 practice", "b/1 practice"]);
 });
 
-test("after a kill -9 in the middle the same command goes on, and no rollout is scored twice", { timeout: 120_000 }, async () => {
+test("after a kill -9 in the middle the same command goes on, and no rollout is scored twice", { timeout: 300_000 }, async () => {
   const path = await ran("killed");
   await using teacher = await startCountingTeacher({ seed: 11 });
   const held = teacher.hold(3);

@@ -139,7 +139,7 @@ test("after kill -9 and a restart keys work on, calls are still there, and an un
   );
 });
 
-test("a folder is served once, a port that is taken is said, and neither leaves a process behind", { timeout: 60_000 }, async () => {
+test("a folder is served once, a port that is taken is said, and neither leaves a process behind", { timeout: 300_000 }, async () => {
   await using engine = await ScriptedEngine.start(() => ({ text: "hello" }));
   const out = fresh();
   const { running } = await serve(engine, out);

@@ -22,7 +22,7 @@ import { type Answer, askTrainers, type Question, type Trainer, trainers } from 
 /** Sampled by vLLM, computed again by transformers, both in float32. */
 const tolerance = 1e-4;
 
-test("every trainer's own code finds a ratio of 1 on every token that it trains", { timeout: 580_000 }, async (t) => {
+test("every trainer's own code finds a ratio of 1 on every token that it trains", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers")) || !(await need(t, "vllm"))) return;
   const folder = await mkdtemp(join(tmpdir(), "alidade-consumers-"));
   t.after(() => rm(folder, { recursive: true, force: true }));

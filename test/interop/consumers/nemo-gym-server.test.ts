@@ -14,7 +14,7 @@ import { spokenTrajectory } from "../../fakes/records/spoken-trajectory.ts";
 import { need } from "../../needs.ts";
 import { consumerScripts, consumersPlace } from "./place.ts";
 
-test("a resource server of NeMo Gym's takes our /verify, and its reward is the verdict's", { timeout: 180_000 }, async (t) => {
+test("a resource server of NeMo Gym's takes our /verify, and its reward is the verdict's", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const python = join(consumersPlace(), "venv/bin/python");
   const server = spawn(python, ["-W", "ignore", join(consumerScripts, "nemo_gym_server.py")], {

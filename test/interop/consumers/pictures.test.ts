@@ -27,7 +27,7 @@ import { consumerScripts, consumersPlace } from "./place.ts";
 const scratch = scratchFolder("consumer-pictures");
 const formats = ["flat", "verl", "skyrl", "openrlhf", "slime", "miles", "prime-rl", "nemo-rl"];
 
-test("a trainer's batch of rows with pictures is the sampled context", { timeout: 300_000 }, async (t) => {
+test("a trainer's batch of rows with pictures is the sampled context", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const trajectories = await sampled();
   for (const format of formats)

@@ -13,7 +13,7 @@ import { taskSetOf } from "../../../tasks/sets/task-set.ts";
 import { need } from "../../needs.ts";
 import { consumerScripts, consumersPlace } from "./place.ts";
 
-test("every trainer's data set reads each task, its prompt, its id and its source", { timeout: 180_000 }, async (t) => {
+test("every trainer's data set reads each task, its prompt, its id and its source", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const folder = await mkdtemp(join(tmpdir(), "alidade-prompts-"));
   t.after(() => rm(folder, { recursive: true, force: true }));

@@ -14,7 +14,7 @@ import { goldenSibling, goldenTrajectory } from "../../fakes/records/golden-sess
 import { need } from "../../needs.ts";
 import { consumerScripts, consumersPlace } from "./place.ts";
 
-test("TRL trains by SFT and DPO what was sampled, and pyarrow reads the flat rows", { timeout: 180_000 }, async (t) => {
+test("TRL trains by SFT and DPO what was sampled, and pyarrow reads the flat rows", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const folder = await mkdtemp(join(tmpdir(), "alidade-tables-"));
   t.after(() => rm(folder, { recursive: true, force: true }));

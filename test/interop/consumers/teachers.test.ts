@@ -21,7 +21,7 @@ type Answer = {
   tinker: number[][];
 };
 
-test("the distillation of verl, TRL and tinker-cookbook finds the teacher's logprob at its token", { timeout: 500_000 }, async (t) => {
+test("the distillation of verl, TRL and tinker-cookbook finds the teacher's logprob at its token", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const folder = await mkdtemp(join(tmpdir(), "alidade-teachers-"));
   t.after(() => rm(folder, { recursive: true, force: true }));

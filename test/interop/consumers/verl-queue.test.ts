@@ -15,7 +15,7 @@ import { consumerScripts, consumersPlace } from "./place.ts";
 
 type Answer = { tags: Record<string, unknown>; fields: Record<string, number[][]> };
 
-test("verl's TransferQueue gives our rows back, by verl's own keys", { timeout: 500_000 }, async (t) => {
+test("verl's TransferQueue gives our rows back, by verl's own keys", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const folder = await mkdtemp(join(tmpdir(), "alidade-queue-"));
   t.after(() => rm(folder, { recursive: true, force: true }));

@@ -44,7 +44,7 @@ test("one engine that samples is enough, while another one hangs", async () => {
   await until(() => at.proxy.pool.named("a").inFlight.size === 0);
 });
 
-test("engines whose generators hang behind a well /health do not answer", { timeout: 120_000 }, async () => {
+test("engines whose generators hang behind a well /health do not answer", { timeout: 300_000 }, async () => {
   const never = new Promise(() => undefined);
   const { at } = await twoEngines(
     new Map([

@@ -111,7 +111,7 @@ test("a task that takes more than a chosen slot has is left out, and the others 
   assert.deepEqual([most.kept.length, most.said], [3, []], "where most are too large the number is at fault");
 });
 
-test("run and check go on without such tasks, name them, and end with 1", { timeout: 120_000 }, async () => {
+test("run and check go on without such tasks, name them, and end with 1", { timeout: 300_000 }, async () => {
   await using engine = await ScriptedEngine.start(solve);
   const names = ["good", "large", "rooted", "open"];
   const places = await Promise.all(

@@ -71,7 +71,7 @@ async function treeOf(
   return { rows, trees, requests };
 }
 
-test("a machine that ran no rollout of a group can fork them from their blobs, token for token", { timeout: 240_000 }, async (t) => {
+test("a machine that ran no rollout of a group can fork them from their blobs, token for token", { timeout: 300_000 }, async (t) => {
   const { rows, trees, requests } = await treeOf(t, { policy: "at_turns", turns: [1], leaves: 4 }, [2, 4]);
   assert.deepEqual(
     rows.map(({ index, state, reward, forked_from }) => [
@@ -101,7 +101,7 @@ test("a machine that ran no rollout of a group can fork them from their blobs, t
   }
 });
 
-test("forks of forks follow, and a fork without a place is cancelled with the reason", { timeout: 240_000 }, async (t) => {
+test("forks of forks follow, and a fork without a place is cancelled with the reason", { timeout: 300_000 }, async (t) => {
   const { rows } = await treeOf(t, { policy: "at_turns", turns: [2], leaves: 7, width: 1, depth: 2 }, [7]);
   const [of0, of1] = rows.map(({ rollout_id }) => rollout_id);
   assert.deepEqual(

@@ -104,7 +104,7 @@ async function rowsOf({ ledger, set }: AtWork, count: number): Promise<ResultRow
 
 const submit = ({ ledger, set, task }: AtWork, key: string) => ledger.submit(set, [GroupPart.parse({ group_key: key, task })]);
 
-test("suspects of an earlier death run one at a time, and hold no slot while they wait", { timeout: 120_000 }, async (t) => {
+test("suspects of an earlier death run one at a time, and hold no slot while they wait", { timeout: 300_000 }, async (t) => {
   const known: string[] = [];
   const isSuspect = (id: string): boolean => {
     if (!known.includes(id)) known.push(id);

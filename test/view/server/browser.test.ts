@@ -37,7 +37,7 @@ async function openPage(t: TestContext, url: string, options: { width?: number; 
 const widthOf = (page: Page) => page.evaluate("document.documentElement.scrollWidth") as Promise<number>;
 
 test("keys lead from the filtered list to its rollouts, their turns, tokens and group; nothing leaves loopback", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "chromium"))) return;
   const folder = join(scratch, "keys");
@@ -79,7 +79,7 @@ test("keys lead from the filtered list to its rollouts, their turns, tokens and 
   );
 });
 
-test("each screen fits 400 pixels, in the dark too, and can be read without a script", { timeout: 120_000 }, async (t) => {
+test("each screen fits 400 pixels, in the dark too, and can be read without a script", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "chromium"))) return;
   const folder = join(scratch, "narrow");
   await writeViewedRun(folder);
@@ -102,7 +102,7 @@ test("each screen fits 400 pixels, in the dark too, and can be read without a sc
   }
 });
 
-test("further windows of tokens come as they are scrolled to, and earlier ones leave", { timeout: 120_000 }, async (t) => {
+test("further windows of tokens come as they are scrolled to, and earlier ones leave", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "chromium"))) return;
   const folder = join(scratch, "windows");
   await writeViewedRun(folder, [{ task_id: "long", rewards: [1] }], { turns: 30, words: 600 });
@@ -118,7 +118,7 @@ test("further windows of tokens come as they are scrolled to, and earlier ones l
   assert.deepEqual(said, []);
 });
 
-test("a row of the open page changes when its rollout does", { timeout: 120_000 }, async (t) => {
+test("a row of the open page changes when its rollout does", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "chromium"))) return;
   const folder = join(scratch, "live");
   await writeViewedRun(folder);
@@ -142,7 +142,7 @@ test("a row of the open page changes when its rollout does", { timeout: 120_000 
 });
 
 test("a static folder can be read without a server: its links lead to files of its own, and its script runs", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   const [folder, into] = [join(scratch, "shared-run"), join(scratch, "shared")];
   await writeViewedRun(folder);
@@ -176,7 +176,7 @@ test("a static folder can be read without a server: its links lead to files of i
   assert.deepEqual([said, asked.filter((address) => !address.startsWith("file://"))], [[], []]);
 });
 
-test("a run whose every field is an attack changes nothing: all of it is text, and pages stay small", { timeout: 120_000 }, async (t) => {
+test("a run whose every field is an attack changes nothing: all of it is text, and pages stay small", { timeout: 300_000 }, async (t) => {
   const folder = join(scratch, "hostile");
   await writeHostileRun(folder);
   await using view = await serveView(folder);

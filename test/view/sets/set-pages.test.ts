@@ -106,7 +106,7 @@ test("a blob that is gone or another one is an error page, and the set's other p
   assert.equal((await get(`${set_id}/`)).status, 200);
 });
 
-test("a page of a set gets results as they come", { timeout: 60_000 }, async (t) => {
+test("a page of a set gets results as they come", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "chromium"))) return;
   const { url, set_id, finish } = await viewedSet(t);
   await finish(1);

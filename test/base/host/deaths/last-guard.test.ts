@@ -50,7 +50,7 @@ for (const [what, message] of [
   ["stream", "a stream broke"],
   ["promise", "a promise was not awaited"],
 ] as const)
-  test(`an exception of a ${what} that no step awaits ends its own work, and its stack is on record`, { timeout: 60_000 }, async () => {
+  test(`an exception of a ${what} that no step awaits ends its own work, and its stack is on record`, { timeout: 300_000 }, async () => {
     const place = folder();
     const { code, said, err } = await life(place, what);
     assert.equal(code, 0, err);
@@ -62,14 +62,14 @@ for (const [what, message] of [
     assert.deepEqual([next.said?.notes, next.said?.aside, next.said?.suspects], [[], [], []], "no process has died");
   });
 
-test("a work that throws at each turn ends once, and fills no disk", { timeout: 60_000 }, async () => {
+test("a work that throws at each turn ends once, and fills no disk", { timeout: 300_000 }, async () => {
   const place = folder();
   const { code, said } = await life(place, "often");
   assert.deepEqual([code, said?.ends.culprit, said?.notes.length], [0, "Error: throw 0", 1]);
   assert.equal((await crashesIn(place)).length, 10);
 });
 
-test("an exception in no work's name ends the process with its stack, and what ran is suspected", { timeout: 60_000 }, async () => {
+test("an exception in no work's name ends the process with its stack, and what ran is suspected", { timeout: 300_000 }, async () => {
   const place = folder();
   const { code, said, err } = await life(place, "nameless");
   assert.deepEqual([code, said], [1, null]);
@@ -84,7 +84,7 @@ test("an exception in no work's name ends the process with its stack, and what r
   assert.deepEqual([orderly.said?.suspects, orderly.said?.notes], [["culprit", "a", "b"], []], "suspects stay suspects");
 });
 
-test("a process that runs out of memory leaves a mark, without its variables", { timeout: 120_000 }, async () => {
+test("a process that runs out of memory leaves a mark, without its variables", { timeout: 300_000 }, async () => {
   const place = folder();
   const { signal, said } = await life(place, "memory-alone");
   assert.deepEqual([signal, said], ["SIGABRT", null]);
@@ -102,7 +102,7 @@ test("a process that runs out of memory leaves a mark, without its variables", {
   assert.deepEqual((await readdir(join(place, "deaths"))).includes("fatal.mark"), false, "it counts once");
 });
 
-test("a work that ends the process is known by its name", { timeout: 60_000 }, async () => {
+test("a work that ends the process is known by its name", { timeout: 300_000 }, async () => {
   const place = folder();
   assert.equal((await life(place, "exit")).code, 3);
   const { said } = await life(place, "nothing");
@@ -110,7 +110,7 @@ test("a work that ends the process is known by its name", { timeout: 60_000 }, a
   assert.deepEqual(said?.aside, [["culprit", "the process ended by an exception in it (process.exit(3))"]]);
 });
 
-test("a process that is killed from outside blames nothing that ran, ten times over", { timeout: 120_000 }, async () => {
+test("a process that is killed from outside blames nothing that ran, ten times over", { timeout: 300_000 }, async () => {
   const place = folder();
   for (let kills = 0; kills < 3; kills++) assert.equal((await life(place, "kill")).signal, "SIGKILL");
   const { said } = await life(place, "nothing");
@@ -119,7 +119,7 @@ test("a process that is killed from outside blames nothing that ran, ten times o
 });
 
 test("ten kills set aside an attempt without progress, but none that waited or finished calls each time", {
-  timeout: 240_000,
+  timeout: 300_000,
 }, async () => {
   const place = folder();
   for (let kills = 0; kills < 10; kills++) assert.equal((await life(place, "kill", { "a#1": kills, "b#1": 3 })).signal, "SIGKILL");

@@ -173,7 +173,7 @@ test("a wrong token, one without the role, and a service that is not there end t
 });
 
 test("a stop keeps what has come and leaves the service at work, a run goes on at another address, and its token is in no file", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   const { service, args, folder, start, out } = await placeAt(t);
   const first = running([...args, "-n", "2"]);

@@ -126,7 +126,7 @@ test("a result behind a transaction that is still open is given when that is ove
   assert.equal((await at.ask("SELECT count(*) AS n FROM results"))[0]?.n, "2");
 });
 
-test("nodes that claim and finish side by side give a reader each result once", { timeout: 120_000 }, async (t) => {
+test("nodes that claim and finish side by side give a reader each result once", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
   const count = 120;
   const { at, ledger, set } = await atWork(t, count);
@@ -331,7 +331,7 @@ const sets = {
 };
 
 test("nodes that claim and finish side by side keep group tools and bounds, and give each rollout one row", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
   const at = new PostgresPlace(postgres, `own${places++}`);
@@ -443,7 +443,7 @@ test("a claim whose answer was lost on the way goes back into the line", async (
   assert.equal(await ledger.finish(lost, attemptResult()), "fenced");
 });
 
-test("a server that is killed with -9 ends no process of ours, and loses nothing that was committed", { timeout: 120_000 }, async (t) => {
+test("a server that is killed with -9 ends no process of ours, and loses nothing that was committed", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "postgres"))) return;
   const { ledger, set, lease } = await atWork(t, 2);
   const server = await postgres();

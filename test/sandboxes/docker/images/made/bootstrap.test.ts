@@ -7,7 +7,7 @@ import { test } from "node:test";
 import type Docker from "dockerode";
 import { bootstrap } from "../../../../../sandboxes/docker/images/made/bootstrap.ts";
 
-test("a bootstrap that is aborted leaves no torn image", { timeout: 60_000 }, async (t) => {
+test("a bootstrap that is aborted leaves no torn image", { timeout: 300_000 }, async (t) => {
   const place = await mkdtemp(join(tmpdir(), "alidade-images-"));
   const path = process.env.PATH;
   process.env.PATH = `${place}:${path}`;
