@@ -67,6 +67,7 @@ export async function runTasks(
   const resumed = await resumePlans(setup, ready, hashes, lastOf(begun));
   const interrupted = begun.filter((record) => record.state !== "done");
   await closeInterrupted(setup, interrupted, resumed);
+  await handOver(setup, lastOf(begun).values().filter(isStopped), resumed);
   const hasCalled = resumed.size > 0 || begun.some(({ summary }) => (summary?.turns ?? 0) > 0);
   const trees = treesOf(setup, ready);
   const forks = (await trees?.resumed(ready.tasks, lastOf(begun), (record) => isOver(record, setup))) ?? [];
@@ -209,7 +210,7 @@ function lastOf(records: RolloutRecord[]): Map<string, RolloutRecord> {
   return new Map(records.map((record) => [record.rollout_id, record]));
 }
 
-/** How rollouts go on that ran when their process died, by id. Those that had sampled nothing are left out. */
+/** How rollouts go on that ran when their process died or was stopped, by id. Those that had sampled nothing are left out. */
 async function resumePlans(
   { proxy, resume = "replay" }: BatchSetup,
   { tasks, harness }: Batch,
@@ -223,7 +224,7 @@ async function resumePlans(
     // A fork begins behind its turn again: what comes before that is replayed in any case.
     if (record.forked_from !== null) continue;
     // Its next attempt may have died before it was on record.
-    if (task === undefined || (record.state === "done" && record.stop_reason !== interruptedReason)) continue;
+    if (task === undefined || (record.state === "done" && record.stop_reason !== interruptedReason && !isStopped(record))) continue;
     const dead = { record, task, task_hash: hashes.get(record.task_id) ?? "", harness, wanted: resume };
     const plan = await toResumePlan(proxy.sessions.store, dead);
     if (plan !== null) found.set(record.rollout_id, plan);
@@ -232,6 +233,21 @@ async function resumePlans(
 }
 
 const interruptedReason = "interrupted";
+
+/** Its process was told to end in the middle of it. */
+function isStopped(record: RolloutRecord): boolean {
+  return record.state === "done" && brokenBy(record) === "cancelled";
+}
+
+/** Attempts that were stopped, and whose sessions go on: the next attempt's trajectory has all of theirs. */
+async function handOver({ folder }: BatchSetup, stopped: Iterable<RolloutRecord>, resumed: ReadonlyMap<string, ResumePlan>): Promise<void> {
+  const handed = [...stopped].filter(({ rollout_id }) => resumed.get(rollout_id)?.how === "replay");
+  for (const record of handed) {
+    const message = `the run was stopped in attempt ${attemptKey(record)}: the next attempt goes on with its session`;
+    await folder.record({ ...record, error: { code: "cancelled", message, status: null }, summary: null });
+  }
+  await folder.leaveOut(new Set(handed.map(attemptKey)));
+}
 
 /**
  * Attempts of a dead process. A session that goes on is the next attempt's; of another one the record becomes a trajectory that

@@ -15,13 +15,18 @@ export type Cut = {
 };
 
 /**
- * Where the process of the session died: what was finished is answered, and what was being sampled then is sampled anew. Of a
- * request that was repeated the last try counts.
+ * Where the process of the session died or was stopped: what was finished is answered, and what was being sampled then is sampled
+ * anew. Of a request that was repeated the last try counts.
  */
 export function cutAtDeath({ calls }: SessionRecording): Cut {
   const repeated = new Set(calls.map(({ call }) => call.begun.retry_of));
-  const open = calls.filter(({ call }) => call.outcome === null && !repeated.has(call.id));
+  const open = calls.filter(({ call }) => isCutOff(call) && !repeated.has(call.id));
   return { answered: idsOf(calls.filter(({ call }) => call.turn !== null)), next: null, last: null, open: idsOf(open) };
+}
+
+/** Nothing came of it, because its process died or ended its session. */
+function isCutOff({ outcome }: RecordedCall["call"]): boolean {
+  return outcome === null || outcome.error?.code === "cancelled";
 }
 
 /**

@@ -30,7 +30,7 @@ export class RunFolder implements AsyncDisposable {
   /** What stood in it when it was opened. */
   readonly found: Found;
   readonly #rollouts: Appender;
-  readonly #trajectories: Appender;
+  #trajectories: Appender;
   readonly #scope: AsyncDisposableStack;
 
   private constructor(
@@ -97,6 +97,14 @@ export class RunFolder implements AsyncDisposable {
 
   async keep(trajectory: Trajectory): Promise<void> {
     await this.#trajectories.append(`${JSON.stringify(trajectory)}\n`);
+  }
+
+  /** Takes these trajectories out, by `attemptKey`: other ones hold all that they held. */
+  async leaveOut(keys: ReadonlySet<string>): Promise<void> {
+    if (keys.size === 0) return;
+    await rewriteTrajectories(this.path, (one) => (keys.has(attemptKey(one)) ? null : one));
+    // The file that was appended to is gone.
+    this.#trajectories = this.#scope.use(await Appender.open(join(this.path, "trajectories.jsonl")));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
