@@ -19,9 +19,11 @@ import type { SandboxBackend } from "../sandboxes/index.ts";
 import type { NetworkRules } from "../sandboxes/network/index.ts";
 import { rewardOf } from "./records/attempt-record.ts";
 import { lockFolder } from "./records/folder-lock.ts";
-import { type NewVerdict, RegradeJournal } from "./records/regrade-journal.ts";
+import type { Journal } from "./records/journal.ts";
+import { gradingKey, type NewVerdict, openRegradeJournal } from "./records/regrade-journal.ts";
 import { rewriteTrajectories } from "./records/rewrite-trajectories.ts";
-import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./records/run-records.ts";
+import { attemptKey, type OnDamage } from "./records/run-records.ts";
+import { readWanted, whyNoTrajectory, workThrough } from "./records/wanted-attempts.ts";
 
 export type RegradeSetup = {
   /** The run's folder. No other process may be at work in it. */
@@ -67,9 +69,8 @@ type NewlyGraded = { record: RolloutRecord; fresh: NewVerdict };
  */
 export async function regrade(setup: RegradeSetup, signal: AbortSignal): Promise<Regrading> {
   await using _lock = await lockFolder(setup.path);
-  await using journal = await RegradeJournal.open(setup.path);
-  const last = new Map((await readRollouts(setup.path, setup.onDamage)).map((record) => [record.rollout_id, record]));
-  const wanted = new Map([...last.values()].filter(setup.isWanted).map((record) => [attemptKey(record), record]));
+  await using journal = await openRegradeJournal(setup.path);
+  const wanted = await readWanted(setup.path, setup.isWanted, setup.onDamage);
   const left: NotRegraded[] = [];
   const found = new Map<string, NewlyGraded>();
   const leave = (record: RolloutRecord, reason: string) => left.push({ ...namesOf(record), reason });
@@ -81,29 +82,7 @@ export async function regrade(setup: RegradeSetup, signal: AbortSignal): Promise
       setup.onGraded(toRegraded({ record, fresh }));
     }
   };
-  const running = new Set<Promise<void>>();
-  const seen = new Set<string>();
-  try {
-    for await (const trajectory of eachTrajectory(setup.path, setup.onDamage)) {
-      signal.throwIfAborted();
-      const record = wanted.get(attemptKey(trajectory));
-      if (record === undefined || seen.has(attemptKey(record))) continue;
-      seen.add(attemptKey(record));
-      const grading = one(record, trajectory);
-      running.add(grading);
-      grading.then(
-        () => running.delete(grading),
-        () => {}, // stays, and is thrown by a wait
-      );
-      while (running.size >= setup.atOnce) await Promise.race(running);
-    }
-    await Promise.all(running);
-    signal.throwIfAborted();
-  } finally {
-    await Promise.allSettled(running);
-  }
-  for (const [key, record] of wanted)
-    if (!seen.has(key)) leave(record, record.state === "done" ? "no trajectory of it can be read" : "it is not over");
+  for (const record of await workThrough(setup, wanted, one, signal)) leave(record, whyNoTrajectory(record));
   await keep(setup.path, found);
   await journal.remove();
   return { regraded: [...found.values()].map(toRegraded), left };
@@ -112,7 +91,7 @@ export async function regrade(setup: RegradeSetup, signal: AbortSignal): Promise
 /** A verdict of this work by this task, of an earlier process or made now; a sentence where there can be none. */
 async function newVerdict(
   setup: RegradeSetup,
-  journal: RegradeJournal,
+  journal: Journal<NewVerdict>,
   record: RolloutRecord,
   trajectory: Trajectory,
   signal: AbortSignal,
@@ -122,8 +101,8 @@ async function newVerdict(
   if (reason !== null || task === undefined || record.work === null) return reason ?? "";
   const { rollout_id, attempt, work: kept } = record;
   const key = { rollout_id, attempt, work_sha256: kept.sha256, task_hash: hashOfTask(task) };
-  const earlier = journal.get(key);
-  if (earlier !== undefined) return earlier;
+  const earlier = await journal.read(gradingKey(key));
+  if (earlier !== null) return earlier;
   const { graders, backend } = setup;
   const context = { task, signal, isolation: backend.capabilities.isolation, ...(graders && { graders }) };
   const blobs = join(setup.path, "blobs");

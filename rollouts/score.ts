@@ -10,8 +10,9 @@ import { Appender } from "../proxy/store/index.ts";
 import { type AskTeacher, scoreNodes, type Teaching, teachingOf, withTeacher } from "../reconstruct/index.ts";
 import { lockFolder } from "./records/folder-lock.ts";
 import { rewriteTrajectories } from "./records/rewrite-trajectories.ts";
-import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./records/run-records.ts";
-import { hasScored, type Scored, ScoreJournal, type TeacherName } from "./records/score-journal.ts";
+import { attemptKey, eachTrajectory, type OnDamage } from "./records/run-records.ts";
+import { hasScored, openScoreJournal, readScores, type Scored, type ScoreJournal, type TeacherName } from "./records/score-journal.ts";
+import { readWanted, type WantedAttempts, whyNoTrajectory, workThrough } from "./records/wanted-attempts.ts";
 
 export type ScoreSetup = {
   /** The run's folder. No other process may be at work in it. */
@@ -48,9 +49,8 @@ export type Scoring = { scored: ScoredRollout[]; already: RolloutNames[]; left: 
 /** Throws `config_invalid` before anything is asked where the teacher has another tokenizer than what sampled. */
 export async function score(setup: ScoreSetup, signal: AbortSignal): Promise<Scoring> {
   await using _lock = await lockFolder(setup.path);
-  const last = new Map((await readRollouts(setup.path, setup.onDamage)).map((record) => [record.rollout_id, record]));
-  const wanted = new Map([...last.values()].filter(setup.isWanted).map((record) => [attemptKey(record), record]));
-  await using journal = await ScoreJournal.open(setup.path, setup.teacher);
+  const wanted = await readWanted(setup.path, setup.isWanted, setup.onDamage);
+  await using journal = await openScoreJournal(setup.path, setup.teacher);
   const plan = await planScores(setup, wanted, journal);
   setup.onBegin({ rollouts: plan.open.size, again: plan.again, unknown: plan.unknown.size, replaced: [...plan.replaced] });
   const scored = await scoreAll(setup, plan, journal, signal);
@@ -73,7 +73,7 @@ type ScorePlan = {
 };
 
 /** Looks at all that is wanted first: a teacher that cannot read one rollout's ids must not score the others for hours. */
-async function planScores(setup: ScoreSetup, wanted: ReadonlyMap<string, RolloutRecord>, journal: ScoreJournal): Promise<ScorePlan> {
+async function planScores(setup: ScoreSetup, wanted: WantedAttempts, journal: ScoreJournal): Promise<ScorePlan> {
   const plan: ScorePlan = { open: new Map(), already: [], left: [], again: 0, unknown: new Set(), replaced: new Set() };
   const seen = new Set<string>();
   for await (const trajectory of eachTrajectory(setup.path, setup.onDamage)) {
@@ -87,13 +87,10 @@ async function planScores(setup: ScoreSetup, wanted: ReadonlyMap<string, Rollout
     }
     if (compareTokenizers(setup.teacher, trajectory, record) === "unknown") plan.unknown.add(key);
     if (trajectory.teacher !== undefined) plan.replaced.add(trajectory.teacher.model);
-    if (journal.has(trajectory)) plan.again++;
+    if (journal.has(trajectory.trajectory_id)) plan.again++;
     plan.open.set(key, record);
   }
-  for (const [key, record] of wanted) {
-    const reason = record.state === "done" ? "no trajectory of it can be read" : "it is not over";
-    if (!seen.has(key)) plan.left.push({ ...namesOf(record), reason });
-  }
+  for (const [key, record] of wanted) if (!seen.has(key)) plan.left.push({ ...namesOf(record), reason: whyNoTrajectory(record) });
   return plan;
 }
 
@@ -133,28 +130,8 @@ async function scoreAll(setup: ScoreSetup, plan: ScorePlan, journal: ScoreJourna
     found.scored.push(scored);
     setup.onScored(scored);
   };
-  const running = new Set<Promise<void>>();
-  const open = new Map(plan.open);
-  try {
-    for await (const trajectory of eachTrajectory(setup.path, () => undefined)) {
-      signal.throwIfAborted();
-      const key = attemptKey(trajectory);
-      const record = open.get(key);
-      if (record === undefined) continue;
-      open.delete(key);
-      const scoring = one(record, trajectory);
-      running.add(scoring);
-      scoring.then(
-        () => running.delete(scoring),
-        () => {}, // stays, and is thrown by a wait
-      );
-      while (running.size >= setup.atOnce) await Promise.race(running);
-    }
-    await Promise.all(running);
-    signal.throwIfAborted();
-  } finally {
-    await Promise.allSettled(running);
-  }
+  // Damage was told when the plan was made.
+  await workThrough({ ...setup, onDamage: () => undefined }, plan.open, one, signal);
   return found;
 }
 
@@ -166,7 +143,7 @@ async function scoresOf(
   trajectory: Trajectory,
   signal: AbortSignal,
 ): Promise<Scored | string> {
-  const earlier = await journal.read(trajectory);
+  const earlier = await readScores(journal, trajectory);
   if (earlier !== null) return earlier;
   try {
     const scores = await scoreNodes(trajectory, teacher.ask(trajectory));
@@ -177,7 +154,7 @@ async function scoresOf(
     const { engine, url, model, weight_version, top_k } = teacher;
     const named = { engine, url, model, weight_version, tokenizer, ...(top_k !== undefined && { top_k }) };
     const made: Scored = { teacher: { ...named, scored: Date.now() }, scores };
-    await journal.add(trajectory, made);
+    await journal.add({ trajectory_id: trajectory.trajectory_id, teacher: made.teacher, scores: [...scores] });
     return made;
   } catch (error) {
     signal.throwIfAborted();
@@ -201,7 +178,7 @@ async function keep(path: string, scored: AllScores["records"], journal: ScoreJo
   }
   await rewriteTrajectories(path, async (trajectory) => {
     if (!scored.has(attemptKey(trajectory))) return trajectory;
-    const found = await journal.read(trajectory);
+    const found = await readScores(journal, trajectory);
     return found === null ? trajectory : withTeacher(trajectory, found.teacher, found.scores);
   });
 }

@@ -2,18 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "../../base/schema/message.ts";
-import type { Teacher, Trajectory } from "../../base/schema/trajectory.ts";
+import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { FlatRow, reconstruct, scoreNodes, selectRows, teacherLogprobs, teachingOf, withTeacher } from "../../reconstruct/index.ts";
 import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
-
-const teacher: Teacher = {
-  engine: "vllm",
-  url: "http://127.0.0.1:8001",
-  model: "large",
-  weight_version: null,
-  tokenizer: "same",
-  scored: 1,
-};
+import { teacher } from "../fakes/records/taught.ts";
 
 /** A logprob that tells the place and the token. */
 const logprobOf = (id: number, at: number): number => -(at + id / 1_000_000) / 1_000;

@@ -21,22 +21,15 @@ const script = `for (const more of [{ tools: [{ type: "web_search" }], truncatio
 
 const line = /the model did not get field truncation \(2 calls\), tool web_search \(1 call\)/;
 
+function record(engine: ScriptedEngine, out: string, script: string) {
+  const program = [process.execPath, "--input-type=module", "-e", script];
+  return cli(["record", "--any-model", "--engine", engine.url, "--out", out, "--", ...program]);
+}
+
 test("a recording names the tools and fields that no engine gets: record, show, fidelity, doctor and the trajectory", async () => {
   await using engine = await ScriptedEngine.start(() => ({ text: "ok" }));
   const out = join(scratch, "recorded");
-  const recorded = await cli([
-    "record",
-    "--any-model",
-    "--engine",
-    engine.url,
-    "--out",
-    out,
-    "--",
-    process.execPath,
-    "--input-type=module",
-    "-e",
-    script,
-  ]);
+  const recorded = await record(engine, out, script);
   assert.equal(recorded.code, 0, recorded.stderr);
   assert.match(recorded.stderr, line);
   const { calls, fidelity, session_id } = Trajectory.parse(JSON.parse(await readFile(join(out, "trajectories.jsonl"), "utf8")));
@@ -55,19 +48,7 @@ test("a recording of which everything reached the model says so to doctor, and n
   await using engine = await ScriptedEngine.start(() => ({ text: "ok" }));
   const out = join(scratch, "whole");
   const whole = script.replace(/\[\{ tools.*\{\}\]/, "[{}]");
-  const recorded = await cli([
-    "record",
-    "--any-model",
-    "--engine",
-    engine.url,
-    "--out",
-    out,
-    "--",
-    process.execPath,
-    "--input-type=module",
-    "-e",
-    whole,
-  ]);
+  const recorded = await record(engine, out, whole);
   assert.equal(recorded.code, 0, recorded.stderr);
   for (const said of [recorded, await cli(["fidelity", "--run", out])]) assert.doesNotMatch(said.stdout + said.stderr, /did not get/);
   assert.match((await cli(["doctor", "--run", out])).stdout, /ok +requests +the model got every tool and field/);

@@ -13,6 +13,7 @@ import { loadTasks } from "../../../tasks/load-tasks.ts";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../../fakes/processes/cli.ts";
+import { linesOf } from "../../fakes/records/lines-of.ts";
 import { runFile, solve, writeTask } from "../../fakes/rollouts/small-task.ts";
 import { reader } from "../../graders/judge/scripted-judge.ts";
 
@@ -48,13 +49,6 @@ async function changeGrader(folder: string, id: string, command: string): Promis
   const file = join(folder, id, "task.yaml");
   const text = await readFile(file, "utf8");
   await writeFile(file, text.replace(/command: .*/, `command: [sh, -c, ${JSON.stringify(command)}]`));
-}
-
-async function linesOf<T>(file: string, schema: { parse(value: unknown): T }): Promise<T[]> {
-  return (await readFile(file, "utf8"))
-    .trim()
-    .split("\n")
-    .map((line) => schema.parse(JSON.parse(line)));
 }
 
 const trajectoriesOf = (path: string) => linesOf(join(path, "trajectories.jsonl"), Trajectory);

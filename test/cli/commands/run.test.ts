@@ -14,6 +14,7 @@ import { samePlace } from "../../../sandboxes/process/same-place.ts";
 import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, cliProcess, jsonOf, type RunningCli, startCli } from "../../fakes/processes/cli.ts";
+import { linesOf } from "../../fakes/records/lines-of.ts";
 import { chatHarness, runFile, solve, writeTask } from "../../fakes/rollouts/small-task.ts";
 
 const scratch = scratchFolder("run");
@@ -25,14 +26,6 @@ async function fresh(): Promise<string> {
   const folder = join(scratch, `${folders++}`);
   await mkdir(folder);
   return folder;
-}
-
-async function linesOf<T>(path: string, schema: { parse(value: unknown): T }): Promise<T[]> {
-  const text = await readFile(path, "utf8").catch(() => "");
-  return text
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => schema.parse(JSON.parse(line)));
 }
 
 /** Writes a run file and runs it to its end. */

@@ -10,6 +10,7 @@ import { TokenPaths } from "../../../reconstruct/index.ts";
 import { startCountingTeacher } from "../../fakes/engines/counting-teacher.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf, startCli } from "../../fakes/processes/cli.ts";
+import { linesOf } from "../../fakes/records/lines-of.ts";
 import { runFile, writeTask } from "../../fakes/rollouts/small-task.ts";
 
 const scratch = scratchFolder("score");
@@ -66,13 +67,6 @@ async function makeRun(): Promise<string> {
   const { run } = jsonOf<{ run: string }>(result);
   assert.equal((await trajectoriesOf(run)).length, 4, result.stderr);
   return run;
-}
-
-async function linesOf<T>(file: string, schema: { parse(value: unknown): T }): Promise<T[]> {
-  return (await readFile(file, "utf8"))
-    .trim()
-    .split("\n")
-    .map((line) => schema.parse(JSON.parse(line)));
 }
 
 const trajectoriesOf = (path: string) => linesOf(join(path, "trajectories.jsonl"), Trajectory);

@@ -1,5 +1,14 @@
 /** A trajectory as a teacher left it that gives every token a logprob by its id alone. */
-import type { Trajectory } from "../../../base/schema/trajectory.ts";
+import type { Teacher, Trajectory } from "../../../base/schema/trajectory.ts";
+
+export const teacher: Teacher = {
+  engine: "vllm",
+  url: "http://127.0.0.1:8001",
+  model: "large",
+  weight_version: null,
+  tokenizer: "same",
+  scored: 1,
+};
 
 /** The logprob of the token `id`: a fraction that float32 holds. */
 export const taughtLogprob = (id: number): number => -id / 1024;
@@ -9,14 +18,6 @@ export const taughtTop = (id: number): { ids: number[]; logprobs: number[] } => 
 
 /** `top`: it was also asked for its two likeliest tokens. */
 export function taught(trajectory: Trajectory, { top = false }: { top?: boolean } = {}): Trajectory {
-  const teacher = {
-    engine: "vllm",
-    url: "http://127.0.0.1:8001",
-    model: "large",
-    weight_version: null,
-    tokenizer: "same",
-    scored: 1,
-  } as const;
   return {
     ...trajectory,
     teacher: { ...teacher, ...(top && { top_k: 2 }) },
