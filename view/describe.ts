@@ -157,8 +157,8 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
 export function describeTokens({ prompt, sampled, uncounted, trainable, forced, reason }: TurnTokens): string {
   const more =
     uncounted === null ? "" : `, an unknown number sampled${sampled === null ? "" : " more"} (${uncounted.replaceAll("_", " ")})`;
-  if (prompt === null && sampled === null) return `no token ids${more}`;
   const mask = reason === null ? `${trainable.toLocaleString("en")} trainable` : `not trained (${reason.replaceAll("_", " ")})`;
+  if (prompt === null && sampled === null) return `no token ids${more}${reason === null || reason === "no_token_ids" ? "" : `: ${mask}`}`;
   const grammar = forced === 0 ? "" : `, ${forced.toLocaleString("en")} forced`;
   return `prompt ${prompt?.toLocaleString("en") ?? "unknown"}, sampled ${sampled?.toLocaleString("en") ?? "unknown"}: ${mask}${grammar}${more}`;
 }

@@ -3,7 +3,7 @@
 import { imageName, isStored } from "../base/media/stored-picture.ts";
 import type { ImagePart, Message, Part } from "../base/schema/message.ts";
 import type { CallRecord, Trajectory, TreeNode } from "../base/schema/trajectory.ts";
-import { defaultTrainer, type Judge, recordedReasonOf, toJudge } from "../reconstruct/index.ts";
+import { defaultTrainer, type Judge, recordedReasonOf, toJudge, tokensOutside } from "../reconstruct/index.ts";
 
 export type SessionView = {
   trajectory: Trajectory;
@@ -65,7 +65,7 @@ export function toSessionView(trajectory: Trajectory): SessionView {
   const numbers = new Map(trajectory.calls.map((call, index) => [call.call_id, index + 1]));
   const calls = new Map(trajectory.calls.map((call) => [call.call_id, call]));
   const whyNot = toJudge(trajectory, defaultTrainer, trajectory);
-  const counts = countTokens(trajectory.nodes, whyNot);
+  const counts = countTokens(trajectory, whyNot);
   const requests = new Map<string, number>();
   const turns = trajectory.calls.map((call) => toTurn(call, { trajectory, numbers, calls, counts, requests }));
   return { trajectory, turns, branches: toBranches(turns), traces: toTraces(trajectory, numbers, whyNot) };
@@ -101,7 +101,7 @@ function toTurn(call: CallRecord, context: ViewContext): TurnView {
       prompt: call.prompt_length,
       sampled: call.sampled_length,
       uncounted: call.uncounted,
-      ...(counts.get(call.call_id) ?? { trainable: 0, forced: 0, reason: call.sampled_length === null ? "no_token_ids" : null }),
+      ...(counts.get(call.call_id) ?? { trainable: 0, forced: 0, reason: null }),
     },
   };
 }
@@ -114,9 +114,12 @@ function takeRequest(call: CallRecord, number: number, requests: Map<string, num
   return first ?? null;
 }
 
-function countTokens(nodes: TreeNode[], whyNot: Judge): ViewContext["counts"] {
+function countTokens(trajectory: Trajectory, whyNot: Judge): ViewContext["counts"] {
   const counts: ViewContext["counts"] = new Map();
-  for (const node of nodes) {
+  // A call that is known to have sampled nothing has no reason.
+  for (const { call, reason } of tokensOutside(trajectory))
+    if (call.sampled_length !== 0) counts.set(call.call_id, { trainable: 0, forced: 0, reason });
+  for (const node of trajectory.nodes) {
     if (node.kind !== "sampled") continue;
     const reason = whyNot(node);
     const count = counts.get(node.call_id) ?? { trainable: 0, forced: 0, reason };

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
+import { FidelitySummarizer } from "../../view/fidelity/index.ts";
 import { renderHtml } from "../../view/render-html.ts";
 import { renderText } from "../../view/render-text.ts";
+import { toSessionView } from "../../view/session-view.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 
 /** A turn under a grammar, its abandoned twin, and a branch because reasoning was dropped. */
@@ -136,6 +138,28 @@ test("a session without calls, ids or reward is shown as what it is", () => {
   const log = new LogBuilder();
   log.call({ messages: [user("hi")], prompt: null });
   assert.match(renderText(reconstruct(log.entries)), /no token ids/);
+});
+
+test("the turn's line, the record and fidelity give one reason for a call without token ids", () => {
+  const error = { code: "engine_error", message: "the stream broke", status: 502 };
+  const calls: [string, Omit<Parameters<LogBuilder["call"]>[0], "messages">][] = [
+    ["failed", { error, delivery: "error" }],
+    ["undelivered", { delivery: "cut" }],
+    ["auxiliary", { request_class: "title" }],
+    ["no_token_ids", {}],
+  ];
+  for (const [reason, call] of calls) {
+    const log = new LogBuilder();
+    log.call({ messages: [user("hi")], prompt: null, sampled: null, ...call });
+    const trajectory = reconstruct(log.entries);
+    const fidelity = new FidelitySummarizer({});
+    fidelity.add(trajectory);
+    const [turn] = toSessionView(trajectory).turns;
+    const excluded = { [reason]: 5 };
+    assert.deepEqual([trajectory.fidelity.excluded, fidelity.summary.tokens.excluded, turn?.tokens.reason], [excluded, excluded, reason]);
+    const line = reason === "no_token_ids" ? "; no token ids\n" : `; no token ids: not trained (${reason})\n`;
+    for (const shown of [renderText(trajectory), renderHtml(trajectory).replaceAll("</p>", "\n")]) assert.ok(shown.includes(line), shown);
+  }
 });
 
 test("a long chain of turns is one line of the branches, not a staircase", () => {
