@@ -2,18 +2,29 @@
 import { type ErrorCode, errorCodes } from "../../base/errors.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 
-/** By a bug of ours, which meets the next draw as well: an agent that finds one must not get another draw by it. */
-const notDrawnAgain: ReadonlySet<ErrorCode> = new Set(["internal", "rollout_set_aside", "replay_diverged"]);
+/**
+ * No attempt follows these, here or later. A bug of ours meets the next attempt as well, and an agent that brings about a bug or
+ * a replay that diverges must not get another draw by it.
+ */
+export const neverAgain = ["internal", "rollout_set_aside", "replay_diverged"] as const satisfies ErrorCode[];
 
 /**
  * A missing image breaks the next attempt too, which begins seconds later on the same container engine. A cancelled
  * rollout needs no other attempt.
  */
-export const failsAgainHere: ReadonlySet<ErrorCode> = new Set(["image_pull_failed", "image_build_failed", "cancelled"]);
+export const againLater = ["image_pull_failed", "image_build_failed", "cancelled"] as const satisfies ErrorCode[];
+
+const later: ReadonlySet<ErrorCode> = new Set(againLater);
+const never: ReadonlySet<ErrorCode> = new Set(neverAgain);
+
+/** Would another attempt in this process fail as well? */
+export function failsAgainHere(code: ErrorCode): boolean {
+  return later.has(code);
+}
 
 /** Returns the infrastructure failure in its sandbox or grading; null: the rollout is done. */
 export function brokenBy({ error, verdict }: RolloutRecord): ErrorCode | null {
   const isUngraded = verdict?.status === "infra_error" || verdict?.status === "cancelled";
   const codes = [error?.code, isUngraded ? (verdict.error?.code ?? "cancelled") : undefined] as (ErrorCode | undefined)[];
-  return codes.find((code) => code !== undefined && errorCodes[code] === "infrastructure" && !notDrawnAgain.has(code)) ?? null;
+  return codes.find((code) => code !== undefined && errorCodes[code] === "infrastructure" && !never.has(code)) ?? null;
 }

@@ -60,7 +60,7 @@ export async function makePlans(setup: RunSetup, what: PlansToMake, signal: Abor
       onAttempt?.(made);
       return made;
     },
-    mayRepeat: ({ failures: before, retries }, broken) => before < retries && !failsAgainHere.has(broken),
+    mayRepeat: ({ failures: before, retries }, broken) => before < retries && !failsAgainHere(broken),
     async again({ attempt, failures: before, ...plan }, broken) {
       if (broken !== null) again.push({ ...plan, attempt: attempt + 1, failures: before + 1 });
     },

@@ -34,7 +34,7 @@ export class Journal<Entry> implements AsyncDisposable {
     return this.#places.has(key);
   }
 
-  /** Of an earlier process or this one; null: there is none. */
+  /** An entry that an earlier process or this one added; null: there is none. */
   async read(key: string): Promise<Entry | null> {
     const place = this.#places.get(key);
     return place === undefined ? null : this.#form.parse(readJson((await readLine(this.#file, place)).toString("utf8")));

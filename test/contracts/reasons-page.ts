@@ -14,6 +14,7 @@ import { groupReasons, maskReasons, rolloutReasons } from "../../base/schema/rea
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
 import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../base/schema/reasons/untrained.ts";
+import { againLater, neverAgain } from "../../rollouts/line/broken-by.ts";
 import { row } from "./markdown-row.ts";
 
 export const path = fileURLToPath(new URL("../../docs/reasons.md", import.meta.url));
@@ -49,7 +50,9 @@ export function reasonsPage(): string {
     "## Why a rollout is in neither loss nor baseline",
     "",
     ...table(maskReasons),
-    `Where the infrastructure failed, the mask is the code of its error: ${owned("infrastructure")}. The reward is then null, and \`run\` tries the rollout again, but for \`internal\` (a bug of Alidade or of a plug-in) and \`rollout_set_aside\` ([the process died of it](operations.md#when-the-process-dies)).`,
+    `Where the infrastructure failed, the mask is the code of its error: ${owned("infrastructure")}. The reward is then null, and \`run\` tries the rollout again.`,
+    "",
+    `No other attempt follows ${listed(neverAgain, whyNever)}. Only \`run --resume\` makes another one after ${listed(againLater, whyLater)}.`,
     "",
     "`grader_timeout` is the mask where the machine may have been too slow, and such a rollout is not run again. Where it was not, [the work does not end](graders.md#a-work-that-does-not-end): that is a result, with the lowest reward.",
     "",
@@ -98,6 +101,23 @@ export function reasonsPage(): string {
     .join("\n")
     .trimEnd()
     .concat("\n");
+}
+
+const whyNever: Record<(typeof neverAgain)[number], string> = {
+  internal: "a bug of Alidade or of a plug-in",
+  rollout_set_aside: "[the process died of it](operations.md#when-the-process-dies); `--retry-set-aside` runs it again",
+  replay_diverged: "[the harness asked for something else](replay.md#replay) than the record has",
+};
+
+const whyLater: Record<(typeof againLater)[number], string> = {
+  image_pull_failed: "no registry gave the image",
+  image_build_failed: "the image cannot be built",
+  cancelled: "it was stopped",
+};
+
+function listed<Code extends string>(codes: readonly Code[], why: Record<Code, string>): string {
+  const each = codes.map((code) => `\`${code}\` (${why[code]})`);
+  return `${each.slice(0, -1).join(", ")} and ${each.at(-1)}`;
 }
 
 function table(meanings: Record<string, Meaning>): string[] {
