@@ -16,6 +16,7 @@ export const agentLightning = defineExporter({
   docs: {
     alignment: "D",
     rows: "One line a rollout. Its adapter drops rows without a trained token and with them their reward, so a rollout that trains nothing is left out; it cuts what is longer than its own limits, and marks it.",
+    pictures: "the rows do not make its `image_urls` yet.",
     loader: "alidade.loaders.agent_lightning",
     proof: { how: "trainer", by: "agentlightning 1.0.2" },
   },

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { fullLength, perToken } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
+import { mediaOf } from "./rows/media.ts";
 import { groupSize, positionalGroups } from "./shapes/positional.ts";
 
 export const areal = defineExporter({
@@ -13,9 +14,11 @@ export const areal = defineExporter({
   objective: "rl",
   extension: "jsonl",
   wholeGroups: true,
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "B",
-    rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `group_size`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row of mask 0. `versions` is null where a trained token's step is unknown, and the loader leaves it out then.",
+    rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `group_size`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row of mask 0. `versions` is null where a trained token's step is unknown, and the loader leaves it out then. The loader turns pictures (`media`) into `multi_modal_input` and `mm_token_type_ids`.",
     loader: "alidade.loaders.areal",
     proof: { how: "trainer", by: "areal 1.0.4" },
   },
@@ -35,6 +38,7 @@ export const areal = defineExporter({
           logprobs,
           // -1 is AReaL's word for a token that was not generated.
           versions: known ? mask.map((each, at) => (each === 1 ? steps[at] : -1)) : null,
+          ...mediaOf(row),
           rewards: reward,
           group_index,
           rollout_id: row.rollout_id,

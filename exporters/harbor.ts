@@ -18,6 +18,8 @@ export const harbor = defineExporter({
   docs: {
     alignment: "D",
     rows: "One line a rollout with a detail for each of its branches, the main agent's first; readers that want one detail must refuse the others. Each turn is in one detail only, and all its sampled tokens are trained. A reward that was not measured is null.",
+    pictures:
+      "a `RolloutDetail` has ids and logprobs for each turn, and no field for pictures. `atif` has the pictures themselves, in its messages.",
     loader: null,
     proof: { how: "trainer", by: "harbor 0.25.0" },
   },

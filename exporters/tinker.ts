@@ -16,6 +16,7 @@ export const tinker = defineExporter({
     alignment: "C",
     rows: "A Datum for each branch of a rollout; the rollout's reward counts once in its group. Nothing is padded. A rollout that trains nothing is a Datum of mask 0.",
     teacher: "`teacher_logprobs`, beside the Datum",
+    pictures: "the rows do not make its image chunks yet.",
     loader: "alidade.loaders.tinker",
     proof: { how: "trainer", by: "tinker 0.38.0, tinker-cookbook 0.6.1" },
   },

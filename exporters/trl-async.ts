@@ -20,6 +20,8 @@ export const trlAsync = defineExporter({
     alignment: "B",
     rows: "As many rows as a rollout has branches, each with the rollout's advantage. No dummy rows: advantages are written, not computed from rows. `model_version` is the oldest step that sampled the row, by which TRL drops stale ones; a row of which it is unknown is left out with the reason `no_policy_step`.",
     teacher: "with `--top-k`: `teacher_topk_ids`, `teacher_topk_logprobs`",
+    pictures:
+      "a `RolloutSample` has no field for them, and the trainer's packed rows have ids, straight positions and a mask, but no pixels.",
     loader: "alidade.loaders.trl",
     proof: { how: "trainer", by: "trl 1.16.0" },
   },

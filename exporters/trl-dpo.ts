@@ -6,7 +6,7 @@
 import { parseArguments } from "../base/schema/arguments.ts";
 import type { GroupReason } from "../base/schema/reasons/left-out.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import { TokenPaths } from "../reconstruct/index.ts";
+import { imagesOf, TokenPaths } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
 import { inputOf } from "./rows/row-calls.ts";
 import { type RowMessage, toChatMessages } from "./shapes/chat-messages.ts";
@@ -22,7 +22,7 @@ export const trlDpo = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "none",
-    rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts whose first difference is a tool result. The ids are the sampled ones, or null where the two prompts had different tokens. TRL tokenises the messages itself unless the loader's trainer is used.",
+    rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts whose first difference is a tool result. The ids are the sampled ones, or null where the two prompts had different tokens, or pictures. TRL tokenises the messages itself unless the loader's trainer is used.",
     loader: "alidade.loaders.trl",
     proof: { how: "trainer", by: "trl 1.16.0" },
   },
@@ -73,7 +73,9 @@ function turnIds({ trajectory, row, prompt }: RankedAnswer, at: number): TurnIds
   const call_id = callOfMessage(trajectory, row.call_id, prompt.length + at);
   const sampled = trajectory.nodes.filter((node) => node.kind === "sampled" && node.call_id === call_id);
   const [last] = sampled.slice(-1);
-  if (last === undefined) return null;
+  const images = imagesOf(trajectory);
+  const seesImage = trajectory.calls.some((call) => call.call_id === call_id && call.input.some((id) => images.has(id)));
+  if (last === undefined || seesImage) return null;
   const length = sampled.reduce((sum, node) => sum + node.token_ids.length, 0);
   const ids = new TokenPaths(trajectory).nodes(last.node_id).flatMap((node) => node.token_ids);
   return { prompt_ids: ids.slice(0, -length), token_ids: ids.slice(-length) };

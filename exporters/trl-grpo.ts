@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Trajectory } from "../base/schema/trajectory.ts";
 import { type FlatRow, responseOnly } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
+import { mediaOf, namingPictures } from "./rows/media.ts";
 import { callsOfRow, inputOf } from "./rows/row-calls.ts";
 import { toChatMessages } from "./shapes/chat-messages.ts";
 import { groupSize, positionalGroups, type SamplePlace } from "./shapes/positional.ts";
@@ -13,9 +14,11 @@ export const trlGrpo = defineExporter({
   objective: "rl",
   extension: "jsonl",
   wholeGroups: true,
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "A",
-    rows: "Exactly `--group-size` (TRL's `num_generations`) rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row of mask 0 with its reward; one that was not measured is a row of mask 0 with reward null, which TRL keeps out of the baseline.",
+    rows: "Exactly `--group-size` (TRL's `num_generations`) rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row of mask 0 with its reward; one that was not measured is a row of mask 0 with reward null, which TRL keeps out of the baseline. The loader turns pictures (`media`, counted from the first token of `prompt_ids`) into the tensors of the model. TRL takes none from a `rollout_func`, so train with the loader's `grpo_trainer()`.",
     loader: "alidade.loaders.trl",
     proof: { how: "trainer", by: "trl 1.16.0" },
   },
@@ -30,11 +33,12 @@ function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, r
   const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
   const first = callsOfRow(row, trajectory)[0] ?? trajectory.calls[0];
   return {
-    prompt: first === undefined ? [] : inputOf(first, trajectory).flatMap(toChatMessages),
+    prompt: first === undefined ? [] : inputOf(first, trajectory).map(namingPictures).flatMap(toChatMessages),
     prompt_ids,
     completion_ids: response_ids,
     logprobs,
     env_mask: mask,
+    ...mediaOf(row),
     reward,
     group_index,
     position,

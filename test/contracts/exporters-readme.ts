@@ -79,7 +79,9 @@ export function exportersReadme(): string {
     "",
     `Rows of ${pictured} name the picture at each place of their ids: \`media\` is \`[{sha256, start, length}]\`. The ids are those that the engine saw. \`alidade export --out\` puts the bytes into \`media/\` beside the file. The loader computes the pixels with the model's own \`processor\`. It refuses a picture if its bytes or its number of pads differ from what the engine saw. A row that is cut loses the pictures of the cut part.`,
     "",
-    "The other formats of token rows leave out a call that saw a picture (reason `images`), because their trainers take no pictures beside ids. TRL's `rollout_func` returns no pictures, and its data set has the same pictures for all rollouts of a prompt. AReaL, tinker, OpenEnv and Harbor want pictures in forms that their loaders do not make.",
+    "These formats leave out a call that saw a picture (reason `images`):",
+    "",
+    ...exporters.flatMap(({ name, docs }) => ("pictures" in docs ? [`* \`${name}\`: ${docs.pictures}`] : [])),
     "",
     ...exporters.flatMap(section),
   ].join("\n");

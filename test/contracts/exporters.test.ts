@@ -130,6 +130,12 @@ for (const exporter of exporters) {
     if (exporter.docs.loader) await access(new URL(`../../${loaderFile(exporter.docs.loader)}`, import.meta.url));
   });
 
+  if (exporter.selects !== false && exporter.objective !== "any")
+    test(`${exporter.name}: says either where pictures stand, or in its docs why it cannot`, () => {
+      assert.notEqual(exporter.saysPictures === true, exporter.docs.pictures !== undefined);
+      if (exporter.docs.pictures) assert.match(exporter.docs.pictures, /^[a-zA-Z].*\.$/);
+    });
+
   if (isRl) {
     test(`${exporter.name}: leaves out a call without logprobs, with the reason`, async () => {
       const trajectories = withOddCall({ messages: [user("two")], says: assistant("unknown word"), logprobs: null });
@@ -194,9 +200,10 @@ for (const exporter of exporters) {
 
 /** The ids of a row or of a message, in order, under any name that a format has for them. */
 const idsOf = (holder: Record<string, unknown>): number[] =>
-  ["token_ids", "tokens", "observation_tokens", "prompts", "responses", "prompt_token_ids", "response_ids"].flatMap(
-    (name) => (holder[name] ?? []) as number[],
-  );
+  [
+    ...["token_ids", "tokens", "input_ids", "observation_tokens", "prompts", "responses"],
+    ...["prompt_token_ids", "response_ids", "prompt_ids", "completion_ids"],
+  ].flatMap((name) => (holder[name] ?? []) as number[]);
 
 /** The length of each picture of a row. Throws if a picture does not stand at pads, or if a pad has no picture. */
 function picturesIn(row: Record<string, unknown>): number[] {

@@ -12,6 +12,7 @@ import { reconstruct } from "../../reconstruct/index.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
+import { pictureBytes, picturedGroup } from "../fakes/records/pictured-group.ts";
 
 type Facts = Parameters<typeof reconstruct>[1];
 
@@ -240,6 +241,15 @@ test("the copy of the run that groups are read from leaves nothing behind, also 
   const failing = new Writable({ write: (_chunk, _encoding, done) => done(new Error("disk full")) });
   await assert.rejects(exportTrajectories(exporterNamed("slime"), group, failing, { scratch }), /disk full/);
   assert.deepEqual(await readdir(scratch), []);
+});
+
+test("trl-dpo gives no ids of a turn that saw a picture, for its trainer would read the pads as text", async () => {
+  const { rows } = await exported(exporterNamed("trl-dpo"), picturedGroup(), { media: pictureBytes });
+  assert.deepEqual(
+    rows.map(({ prompt_ids, chosen_ids, rejected_ids }) => [prompt_ids, chosen_ids, rejected_ids]),
+    [[null, null, null]],
+  );
+  assert.match(JSON.stringify(rows[0]?.prompt), /data:image\/png;base64,/);
 });
 
 test("options about rows are refused where a format has none", async () => {

@@ -9,15 +9,15 @@ from areal.api.workflow_api import RolloutWorkflow
 from areal.utils.data import concat_padded_tensors
 
 from .live import Live, fenced, is_measured  # noqa: F401  (fenced is for the caller)
-from .loaders.areal import tensors
+from .loaders.areal import multi_modal, tensors
 
 
 class AlidadeWorkflow(RolloutWorkflow):
     """`task(data)`: the task of a row of the data set, by default its `task_id`. AReaL has one row a rollout: where a rollout has
-    several, it gets the one with the most trained tokens."""
+    several, it gets the one with the most trained tokens. `processor`: the model's own, for a model that sees."""
 
-    def __init__(self, run, task=lambda data: data["task_id"]):
-        self._live, self._task = Live(run), task
+    def __init__(self, run, task=lambda data: data["task_id"], processor=None):
+        self._live, self._task, self._processor = Live(run), task, processor
 
     async def arun_episode(self, engine, data):
         """The group's rows as a batch of its size. None, by which AReaL rejects it, where one of its rollouts has no reward: the
@@ -27,7 +27,13 @@ class AlidadeWorkflow(RolloutWorkflow):
         lines = await self._live.rollouts((key, index, task) for index in range(self._live.run.spec["samples"]))
         if not all(is_measured(line) for line in lines):
             return None
-        return concat_padded_tensors([tensors(row_of(line), versions=True) for line in lines])
+        return concat_padded_tensors([trajectory_of(line, self._processor) for line in lines])
+
+
+def trajectory_of(line, processor=None):
+    """The tensors of a rollout. Refuses one that shows pictures without a `processor`: its pads would be trained as text."""
+    row = row_of(line)
+    return {**tensors(row, versions=True), **multi_modal(row, line.get("pictures"), processor)}
 
 
 def row_of(line):
@@ -46,4 +52,5 @@ def row_of(line):
         "logprobs": [logprob if mask else 0.0 for logprob, mask in zip(row["logprobs"], row["loss_mask"])],
         "versions": versions,
         "rewards": row["reward"],
+        **{name: row[name] for name in ("media",) if name in row},
     }

@@ -31,7 +31,7 @@ def beside(file):
 
 def token_ids(row):
     """All ids of a row of any format, from the first one. `media` counts in them."""
-    for names in (("token_ids",), ("tokens",), ("observation_tokens",), ("prompts", "responses"), ("prompt_token_ids", "response_ids"), ("prompt_ids", "completion_ids")):
+    for names in (("token_ids",), ("tokens",), ("input_ids",), ("observation_tokens",), ("prompts", "responses"), ("prompt_token_ids", "response_ids"), ("prompt_ids", "completion_ids")):
         if all(name in row for name in names):
             return [one for name in names for one in row[name]]
     raise MediaError(f"the row has none of the token ids that its pictures stand in; its fields are {', '.join(row)}")

@@ -4,11 +4,15 @@
     rollouts = Rollouts(run, load)                 # load(trainer, version) brings the trainer's weights into the engine
     GRPOTrainer(rollout_func=rollouts.rollout_func, reward_funcs=rollouts.reward, callbacks=[rollouts.callback()],
                 args=GRPOConfig(num_generations=8, ...), ...).train()
+
+Tasks with pictures need `alidade.trl_pictures.grpo_trainer()` in place of GRPOTrainer.
 """
 
 import contextlib
 import json
 import os
+
+from .trl_pictures import hand_over
 
 FILE = "alidade.json"
 COLUMNS = ("prompt_ids", "completion_ids", "logprobs", "env_mask")
@@ -40,6 +44,7 @@ class Rollouts:
         taken = self._take(keys)
         rows = [row for key in keys for row in _rows_of(taken[key], _pad(trainer))]
         rows = rows[first : first + len(prompts)]
+        hand_over(trainer, [(row, row.pop("alidade_pictures")) for row in rows])
         names = (*COLUMNS, "alidade_reward", "alidade_policies", "alidade_rollout")
         return {name: [row[name] for row in rows] for name in names}
 
@@ -133,7 +138,8 @@ def _rows_of(group, pad):
         # The format's own placeholder row belongs to no rollout; a group that was left out whole has not even that.
         row = rows.get(result["rollout_id"]) or rows.get(None) or masked
         yield {
-            **{name: row[name] for name in COLUMNS},
+            **{name: row[name] for name in (*COLUMNS, "media") if name in row},
+            "alidade_pictures": group.pictures,
             "alidade_reward": row["reward"],
             "alidade_policies": [policy["version"] for policy in result["policies"]],
             "alidade_rollout": result["rollout_id"],

@@ -7,7 +7,10 @@ else a processor of transformers holds (tokenizer, videos) is not asked of it he
 registry: of them stand the types that their samples are made of.
 """
 
+import base64
+import contextlib
 import json
+import logging
 import os
 import sys
 import types
@@ -19,7 +22,8 @@ sys.path[:0] = [str(Path(__file__).parents[3] / "clients" / "python"), str(Path(
 import msgspec
 import numpy as np
 import torch
-from alidade import media, read
+from alidade import areal as areal_hook, media, read
+from alidade.trl_pictures import hand_over
 from transformers import BatchFeature, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLModel
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
@@ -83,6 +87,105 @@ class Eyes:
         return float(max(gaps))
 
 
+def trl(eyes):
+    """Three optimizer steps: a group that saw pictures, from a file and from a service, and one with a text-only rollout in batches
+    of one row."""
+    from alidade.loaders.trl import GrpoRows
+
+    rows = list(read(f"{eyes.folder}/trl-grpo.jsonl"))
+    text = {**rows[1], "prompt_ids": [3, 4, 5], "completion_ids": [6, 7, 8], "logprobs": [-1.0] * 3, "env_mask": [1] * 3}
+    del text["media"]
+    mixed = f"{eyes.folder}/trl-mixed.jsonl"
+    Path(mixed).write_text("".join(f"{json.dumps(row)}\n" for row in (rows[0], text)))
+    whole = trained_by_trl(eyes, GrpoRows(f"{eyes.folder}/trl-grpo.jsonl"), per_device_train_batch_size=2)
+    parts = trained_by_trl(eyes, GrpoRows(mixed), per_device_train_batch_size=1, gradient_accumulation_steps=2, num_iterations=2)
+    assert all(old is not None for *_, old in parts), "TRL computes no logprobs before the step"
+    alone = torch.tensor([text["prompt_ids"] + text["completion_ids"]])
+    said = eyes.logprobs(alone, torch.ones_like(alone))[0, -3:]
+    live = trained_by_trl(eyes, LiveRows(eyes, rows), per_device_train_batch_size=2)
+    found = [(both, eyes.said[row["rollout_id"]] if "media" in row else said) for row, both in (*pair(whole, rows), *pair(live, rows), *pair(parts, [rows[0], text]))]
+    return max(float((new - wanted).abs().max()) for both, wanted in found for new in both)
+
+
+def pair(trained, rows):
+    """TRL shuffles the rows of a batch."""
+    found = []
+    for row in rows:
+        for ids, *logprobs in trained:
+            if ids[: len(row["completion_ids"])] == row["completion_ids"]:
+                found.append((row, [one[: len(row["env_mask"])][torch.tensor(row["env_mask"]).bool()] for one in logprobs if one is not None]))
+    assert len(found) == len(rows), "other rows"
+    return found
+
+
+class LiveRows:
+    """The hook for a service that answers with these rows."""
+
+    def __init__(self, eyes, rows):
+        from alidade.trl import Rollouts
+
+        results = [{"rollout_id": row["rollout_id"], "policies": []} for row in rows]
+        group = {"key": "0.0/0", "cursor": "1", "rows": rows, "results": results, "pictures": base64_of(eyes, rows)}
+        service = types.SimpleNamespace(weights=lambda **_: contextlib.nullcontext())
+        run = types.SimpleNamespace(key="set", spec={"samples": len(rows)}, service=service, submit=list, groups=lambda **_: [types.SimpleNamespace(**group)])
+        hook = Rollouts(run, load=lambda trainer, version: None)
+        self.rollout_func, self.reward = hook.rollout_func, hook.reward
+
+    def dataset(self):
+        from datasets import Dataset
+
+        return Dataset.from_list([{"prompt": "task"}])
+
+
+def trained_by_trl(eyes, rows, **settings):
+    """Each row's completion, its logprobs in the loss, and those before the step where there are any: of one step of TRL's own trainer."""
+    import copy
+    import tempfile
+
+    from alidade.trl_pictures import grpo_trainer
+    from trl import GRPOConfig
+
+    found = []
+
+    class Watched(grpo_trainer()):
+        def _compute_loss(self, model, inputs):
+            self.seen = inputs
+            return super()._compute_loss(model, inputs)
+
+        def _get_per_token_logps_and_entropies(self, *arguments, compute_entropy=False, **given):
+            made = super()._get_per_token_logps_and_entropies(*arguments, compute_entropy=compute_entropy, **given)
+            if compute_entropy:
+                ids = self.seen["completion_ids"].tolist()
+                found.extend(zip(ids, made[0].detach(), self.seen.get("old_per_token_logps", [None] * len(ids))))
+            return made
+
+    model = copy.deepcopy(eyes.model)
+    before = model.model.visual.patch_embed.proj.weight.detach().clone()
+    with tempfile.TemporaryDirectory() as folder:
+        fixed = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "disable_dropout": True, "report_to": [], "save_strategy": "no"}
+        config = GRPOConfig(output_dir=folder, num_generations=2, max_steps=1, max_completion_length=65536, learning_rate=1e-3, **fixed, **settings)
+        parts = {"processing_class": trl_processor(eyes), "train_dataset": rows.dataset(), "reward_funcs": rows.reward}
+        Watched(model=model, args=config, rollout_func=rows.rollout_func, **parts).train()
+    assert not torch.equal(before, model.model.visual.patch_embed.proj.weight), "the step moves no weight of the vision tower"
+    return found
+
+
+def trl_processor(eyes):
+    """TRL asks for a processor of transformers: this one has a word for each id."""
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast, ProcessorMixin
+
+    words = {f"t{at}": at for at in range(eyes.model.config.text_config.vocab_size)}
+
+    class TrlProcessor(ProcessorMixin):
+        def __init__(self, inner):
+            self.image_processor, self.image_token_id = inner.image_processor, inner.image_token_id
+            self.chat_template = None
+            self.tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(words, unk_token="t0")), pad_token="t0", eos_token="t1")
+
+    return TrlProcessor(eyes.processor)
+
+
 def verl(eyes):
     from alidade.loaders.verl import data_proto
     from alidade.verl import output_of
@@ -136,6 +239,57 @@ def openrlhf(eyes):
     shown = merge_mm_train_inputs(batch.mm_train_inputs, "cpu")
     new = eyes.logprobs(batch.sequences, batch.attention_mask, mm_token_type_ids=eyes.kinds(batch.sequences), **shown)
     return eyes.worst(rollouts_in_order(eyes), new, batch.action_mask)
+
+
+def areal(eyes):
+    """Its engine makes positions, packs and takes the pictures of each part; the hook for a service gives the same tensors."""
+    import torch.distributed as dist
+    from alidade.loaders.areal import trajectories
+    from areal.api.cli_args import MicroBatchSpec
+    from areal.engine.fsdp_engine import FSDPEngine
+    from areal.infra.workflow_executor import check_trajectory_format
+    from areal.utils.data import concat_padded_tensors
+
+    file = f"{eyes.folder}/areal.jsonl"
+    rows, made = list(read(file)), trajectories(file, eyes.processor)
+    for one, row in zip(made, eyes.rows):
+        check_trajectory_format(one, batch_size=1)
+        live = areal_hook.trajectory_of({"rows": [row], "pictures": base64_of(eyes, [row])}, eyes.processor)
+        [shown], [also] = one.pop("multi_modal_input"), live.pop("multi_modal_input")
+        assert all(torch.equal(live[name], one[name]) for name in one) and all(torch.equal(also[name], shown[name]) for name in shown)
+        one["multi_modal_input"] = [shown]
+    text = f"{eyes.folder}/areal-text.jsonl"
+    row = {**rows[0], "input_ids": [3, 4, 5, 6], "loss_mask": [0, 0, 1, 1], "logprobs": [0.0, 0.0, -1.0, -1.0], "versions": [-1, -1, 7, 7]}
+    Path(text).write_text(json.dumps({name: value for name, value in row.items() if name != "media"}) + "\n")
+    batch = concat_padded_tensors([*made, *trajectories(text, eyes.processor)])
+
+    engine = object.__new__(FSDPEngine)
+    engine.logger = logging.getLogger("areal")
+    engine.enable_tree_training, engine.model, engine.model_config = False, eyes.model, eyes.model.config
+    engine.config = types.SimpleNamespace(mb_spec=MicroBatchSpec(n_mbs=3, max_tokens_per_mb=int(batch["attention_mask"].sum(1).max())), pad_to_maximum=False)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        parts = engine._prepare_mb_list(batch)
+    finally:
+        dist.destroy_process_group()
+    alone = torch.tensor([row["input_ids"]])
+    wanted = {tuple(one["input_ids"]): eyes.said[one["rollout_id"]] for one in rows}
+    wanted[tuple(row["input_ids"])] = eyes.logprobs(alone, torch.ones_like(alone))[0, 1:]
+    masks = {tuple(one["input_ids"]): torch.tensor(one["loss_mask"][1:]).bool() for one in [*rows, row]}
+    worst = 0.0
+    for item in parts:
+        inputs, length = item.padded_mb, int(item.padded_mb["cu_seqlens"][1])
+        given = {name: inputs[name] for name in ("input_ids", "position_ids", "attention_mask", "pixel_values", "image_grid_thw") if name in inputs}
+        new = eyes.logprobs(given.pop("input_ids"), **given)[0, : length - 1]
+        ids = tuple(inputs["input_ids"][0, :length].tolist())
+        worst = max(worst, float((new[masks[ids]] - wanted.pop(ids)).abs().max()))
+    assert not wanted, "a row is in no part"
+    return worst
+
+
+def base64_of(eyes, rows):
+    """The pictures of the rows, as a service gives them."""
+    return {one["sha256"]: base64.b64encode(Path(eyes.pictures, one["sha256"]).read_bytes()).decode() for row in rows for one in row["media"]}
 
 
 def slime(eyes):
@@ -217,6 +371,8 @@ def refusals(eyes):
         "place": lambda: media.tensors({**row, "media": [{**row["media"][0], "start": 0}, row["media"][1]]}, eyes.pictures, eyes.processor),
         "missing": lambda: media.tensors({**row, "media": row["media"][:1]}, eyes.pictures, eyes.processor),
         "none": lambda: media.tensors(row, eyes.pictures, None),
+        "areal": lambda: areal_hook.trajectory_of({"rows": [row], "pictures": base64_of(eyes, [row])}),
+        "trainer": lambda: hand_over(types.SimpleNamespace(), [(row, eyes.pictures)]),
         "bytes": lambda: media.tensors(row, {one["sha256"]: "AAAA" for one in row["media"]}, eyes.processor),
     }
     return {name: message_of(attempt) for name, attempt in attempts.items()}
@@ -256,5 +412,5 @@ if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     eyes = Eyes(sys.argv[1], json.loads(Path(sys.argv[2]).read_text()))
-    worst = {one.__name__: one(eyes) for one in (verl, skyrl, openrlhf, slime, prime_rl, nemo_rl)}
+    worst = {one.__name__: one(eyes) for one in (trl, verl, skyrl, openrlhf, areal, slime, prime_rl, nemo_rl)}
     print(json.dumps({"worst": worst, "swapped": swapped(eyes), "refused": refusals(eyes)}), file=answers, flush=True)

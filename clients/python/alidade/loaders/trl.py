@@ -4,6 +4,8 @@
     GRPOTrainer(model=..., train_dataset=rows.dataset(), rollout_func=rows.rollout_func, reward_funcs=rows.reward,
                 args=GRPOConfig(num_generations=rows.num_generations, ...)).train()
 
+    grpo_trainer()(model=..., processing_class=..., ...)     # in place of GRPOTrainer where rows show pictures
+
     for sample in rollout_samples("async.jsonl"):  # alidade export --format trl-async
         queue.put(sample)                          # the queue of RolloutQueueDataset
 
@@ -18,14 +20,18 @@ datasets.load_dataset("json", data_files=...).
 
 import json
 
+from ..media import beside
 from ..rows import read
+from ..trl_pictures import grpo_trainer, hand_over  # noqa: F401  (grpo_trainer is for the caller)
 
 
 class GrpoRows:
-    """Plays recorded groups back: what a `rollout_func` would have sampled for each prompt. Reads rows when they are asked for."""
+    """Plays recorded groups back: what a `rollout_func` would have sampled for each prompt. Reads rows when they are asked for.
+    `pictures`: the folder of their pictures, by default `media/` beside the file."""
 
-    def __init__(self, file):
+    def __init__(self, file, pictures=None):
         self._file, self._offsets, self._next = file, [], {}
+        self._pictures = pictures or beside(file)
         with open(file, "rb") as lines:
             offset = 0
             for line in lines:
@@ -56,6 +62,7 @@ class GrpoRows:
             first = accelerator.process_index * len(prompts)
         chosen = [self._place(prompt) for prompt in every][first : first + len(prompts)]
         rows = list(self._rows(chosen))
+        hand_over(trainer, [(row, self._pictures) for row in rows])
         out = {key: [row[key] for row in rows] for key in ("prompt_ids", "completion_ids", "logprobs", "env_mask")}
         return {**out, "alidade_reward": [row["reward"] for row in rows]}
 
@@ -124,7 +131,7 @@ def preferences(file):
     rows = [{key: row[key] for key in keys} for row in read(file)]
     missing = sum(row["prompt_ids"] is None for row in rows)
     if missing:
-        raise ValueError(f"{file}: {missing} of {len(rows)} pairs have no token ids, for their prompts were not the same tokens")
+        raise ValueError(f"{file}: {missing} of {len(rows)} pairs have no token ids, for their prompts were not the same tokens, or show pictures")
     return Dataset.from_list(rows)
 
 

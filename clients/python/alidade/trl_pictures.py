@@ -1,0 +1,99 @@
+"""TRL's GRPOTrainer for rollouts that saw pictures.
+
+    Trainer = grpo_trainer()                        # or grpo_trainer(MyTrainer), a GRPOTrainer of your own
+    Trainer(model=..., processing_class=AutoProcessor.from_pretrained(MODEL), rollout_func=rows.rollout_func, ...).train()
+
+TRL takes pictures from its data set, and those are the same for all rollouts of a prompt; from a `rollout_func` it takes none. So our
+`rollout_func`s hand them to the trainer itself, which puts their tensors into each forward pass. A trainer without that is refused:
+it would train the pads of a picture as text.
+"""
+
+from .media import MediaError, tensors
+
+TENSORS = ("pixel_values", "image_grid_thw")
+
+
+def grpo_trainer(base=None):
+    """The class; `base`: the GRPOTrainer that it extends, by default TRL's own."""
+    import torch
+    from transformers import Trainer
+    from trl import GRPOTrainer
+
+    class PicturedGRPOTrainer(base or GRPOTrainer):
+        _shown = None
+
+        def take_pictures(self, rows):
+            """Called by `rollout_func`: each row of the batch, in their order, with the place of its pictures."""
+            made = [tensors(row, pictures, self.processing_class) for row, pictures in rows]
+            if not any(made):
+                return
+            joined = {name: torch.cat([one[name] for one in made if one]) for name in TENSORS}
+            self._shown = {
+                **Trainer._prepare_inputs(self, joined),
+                "num_images": [len(row.get("media") or []) for row, _ in rows],
+                "pads": sorted({_pad_of(row) for row, _ in rows if row.get("media")}),
+            }
+
+        def _generate_and_score_completions(self, inputs):
+            self._shown = None
+            try:
+                output = super()._generate_and_score_completions(inputs)
+                if self._shown is None:
+                    return output
+                return {**output, **self._pictures_of(torch.cat([output["prompt_ids"], output["completion_ids"]], 1))}
+            finally:
+                self._shown = None
+
+        def _get_per_token_logps_and_entropies(self, model, input_ids, attention_mask, logits_to_keep, batch_size=None, **given):
+            if self._shown is not None:
+                given = {**given, **self._pictures_of(input_ids)}
+            if given.get("num_images") is None or given.get("image_grid_thw") is None:
+                return super()._get_per_token_logps_and_entropies(model, input_ids, attention_mask, logits_to_keep, batch_size, **given)
+            parts = []
+            # TRL cuts batches itself, but a part without any picture would see empty tensors.
+            for start in range(0, len(input_ids), batch_size or len(input_ids)):
+                of = slice(start, start + (batch_size or len(input_ids)))
+                parts.append(super()._get_per_token_logps_and_entropies(model, input_ids[of], attention_mask[of], logits_to_keep, **_part(given, of)))
+            logps, entropies, losses = zip(*parts)
+            return (
+                torch.cat(logps),
+                torch.cat(entropies) if entropies[0] is not None else None,
+                torch.stack(losses).mean() if losses[0] is not None else None,
+            )
+
+        def _pictures_of(self, input_ids):
+            shown = {name: self._shown[name] for name in (*TENSORS, "num_images")}
+            kinds = torch.zeros_like(input_ids)
+            for row, count in enumerate(shown["num_images"]):
+                if count > 0:
+                    kinds[row] = torch.isin(input_ids[row], torch.tensor(self._shown["pads"], device=input_ids.device))
+            return {**shown, "mm_token_type_ids": kinds}
+
+    return PicturedGRPOTrainer
+
+
+def hand_over(trainer, rows):
+    """Gives the trainer what the rows of its batch show: pairs of a row and the place of its pictures."""
+    take = getattr(trainer, "take_pictures", None)
+    if take is not None:
+        take(rows)
+    elif any(row.get("media") for row, _ in rows):
+        raise MediaError(f"rollouts show pictures, and {type(trainer).__name__} takes none from a rollout_func: train with alidade.trl_pictures.grpo_trainer()")
+
+
+def _pad_of(row):
+    """The token that fills the place of a picture; a row with another one in it was refused."""
+    return [*row["prompt_ids"], *row["completion_ids"]][row["media"][0]["start"]]
+
+
+def _part(given, of):
+    """The arguments of some rows of the batch. Leaves out the tensors of pictures where they have none."""
+    counts = given["num_images"]
+    first, last = sum(counts[: of.start]), sum(counts[: of.stop])
+    kinds = given.get("mm_token_type_ids")
+    part = {**given, "num_images": counts[of], "mm_token_type_ids": None if kinds is None else kinds[of]}
+    if first == last:
+        return {name: value for name, value in part.items() if name not in (*TENSORS, "num_images", "mm_token_type_ids")}
+    patches = given["image_grid_thw"].prod(-1).cumsum(0).tolist()
+    from_patch = patches[first - 1] if first > 0 else 0
+    return {**part, "image_grid_thw": given["image_grid_thw"][first:last], "pixel_values": given["pixel_values"][from_patch : patches[last - 1]]}
