@@ -14,7 +14,7 @@ import { assertDistinct } from "./accepted/assert-distinct.ts";
 import { noteLeftOut } from "./accepted/note-left-out.ts";
 import { prepareTasks } from "./accepted/prepare-tasks.ts";
 import { checkPublicNetwork } from "./accepted/public-network.ts";
-import { assertUserServed } from "./accepted/takes-task.ts";
+import { assertForkable, assertUserServed } from "./accepted/takes-task.ts";
 import type { BranchingPolicy } from "./branching/branching-policy.ts";
 import { GroupTrees } from "./branching/group-trees.ts";
 import { brokenBy } from "./line/broken-by.ts";
@@ -88,7 +88,7 @@ async function makeReady(setup: RunSetup, { tasks, harness, branching }: Batch, 
   const accept = async (task: Task): Promise<void> => {
     checkPublicNetwork(task, grant, graders);
     await assertUserServed(task, setup.proxy.pool);
-    if (branching && task.simulated_user) throw noForks(task);
+    if (branching) assertForkable(task, branching.options);
   };
   const allowed = await acceptedTasks(tasks, accept, onLeftOut);
   const space = async (stop: AbortSignal) => setup.disk?.assertFree(stop);
@@ -96,11 +96,6 @@ async function makeReady(setup: RunSetup, { tasks, harness, branching }: Batch, 
   const ready = await prepareTasks(allowed, backend, { signal, progress: note, run_id, ...graded, space, onLeftOut });
   await packOf(setup, harness, signal);
   return ready;
-}
-
-function noForks({ task_id }: Task): AlidadeError {
-  const message = `task ${task_id} has a user (simulated_user), whose turns cannot be replayed: run it without branching`;
-  return new AlidadeError("task_invalid", message, { param: "simulated_user" });
 }
 
 /**

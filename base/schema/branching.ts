@@ -7,6 +7,10 @@ export const Branching = z
     leaves: z.number().int().min(2).max(1024).describe("rollouts of a group, its forks among them"),
     width: z.number().int().min(1).max(64).default(2).describe("the most forks behind one turn"),
     depth: z.number().int().min(1).max(16).default(1).describe("1: forks of rollouts from the beginning; 2: forks of these too, and so on"),
+    unrepeatable: z
+      .boolean()
+      .optional()
+      .describe("true: forks tasks too that are not repeatable (`environment.repeatable`); left out: such tasks are refused by name"),
     turns: z.array(z.number().int().positive()).max(256).default([]).describe("of `at_turns`: the turns, as `alidade show` numbers them"),
   })
   .describe("forks of a group's rollouts: `samples` of them begin at the task's beginning, and the others behind turns of those");

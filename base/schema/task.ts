@@ -106,7 +106,7 @@ export const Environment = z
       .boolean()
       .optional()
       .describe(
-        "false: the same commands may come to something else, so a replay of its rollouts must be asked for; left out: false where its agent reaches hosts or a service",
+        "false: the same commands may come to something else, so replays and forks of its rollouts must be asked for; left out: false where its agent reaches hosts or a service",
       ),
     services: Services.optional().describe("containers beside the sandbox, by the names that commands inside reach them at"),
     grading_services: z

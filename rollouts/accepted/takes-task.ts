@@ -1,9 +1,10 @@
 /** Checks that the harness and the engines can take a task, before a sandbox is made. */
 import { AlidadeError } from "../../base/errors.ts";
+import type { Branching } from "../../base/schema/branching.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
 import type { EnginePool } from "../../proxy/pool/index.ts";
-import { whyNotReplayed } from "../replay/why-not-replayed.ts";
+import { whyNotReplayed, whyUnrepeatable } from "../replay/why-not-replayed.ts";
 
 /** The fields of a harness that decide whether it can take a task. */
 export type TakingHarness = Pick<Harness, "name" | "title" | "tools" | "skills" | "resumes">;
@@ -30,11 +31,17 @@ export function assertTakesTask({ environment, simulated_user }: Task, { name, t
 }
 
 /** Throws `task_invalid` for a task whose rollouts cannot be forked. A run or a set with `branching` takes none of them. */
-export function assertForkable(task: Task): void {
+export function assertForkable(task: Task, { unrepeatable = false }: Pick<Branching, "unrepeatable">): void {
+  const { task_id, steps } = task;
   const not = whyNotReplayed(task);
-  if (not === null) return;
-  const message = `task ${task.task_id} ${not}, so its rollouts cannot be forked: run it without branching.`;
-  throw new AlidadeError("task_invalid", message, { param: task.steps ? "steps" : "simulated_user" });
+  if (not !== null) {
+    const message = `task ${task_id} ${not}, so its rollouts cannot be forked: run it without branching.`;
+    throw new AlidadeError("task_invalid", message, { param: steps ? "steps" : "simulated_user" });
+  }
+  const why = unrepeatable ? null : whyUnrepeatable(task);
+  if (why === null) return;
+  const message = `task ${task_id} ${why}, so its commands may come to something else in a fork: give branching \`unrepeatable: true\` to fork it all the same, or the task \`environment: { repeatable: true }\` if they do not.`;
+  throw new AlidadeError("task_invalid", message, { param: "environment.repeatable" });
 }
 
 /** Rejects with `task_invalid` for a user's model that no engine serves. */

@@ -7,9 +7,8 @@ import type { Task } from "../../base/schema/task.ts";
 import type { EngineFacts } from "../../engines/index.ts";
 import type { Harness } from "../../harnesses/index.ts";
 import { type Cut, cutAfter, editedAnswer, Replay, type SessionRecording, whyNoRecordedPrompt } from "../../proxy/index.ts";
-import { usesNetwork } from "../../sandboxes/index.ts";
 import type { RolloutPlan } from "../rollout-plan.ts";
-import { whyNotReplayed } from "./why-not-replayed.ts";
+import { whyNotReplayed, whyUnrepeatable } from "./why-not-replayed.ts";
 
 export type ReplayOrder = {
   run_id: string;
@@ -76,15 +75,12 @@ function assertSame({ record, task, harness, unrepeatable }: ReplayOrder): void 
     );
   const not = whyNotReplayed(task);
   if (not !== null) throw invalid("tasks", `task ${task.task_id} ${not}`);
-  if (!unrepeatable && !isRepeatable(task))
+  const why = unrepeatable ? null : whyUnrepeatable(task);
+  if (why !== null)
     throw invalid(
       "unrepeatable",
-      `the environment of task ${task.task_id} is not repeatable (environment.repeatable), so its commands may come to something else: add --unrepeatable to replay it all the same`,
+      `task ${task.task_id} ${why}, so its commands may come to something else: add --unrepeatable to replay it all the same`,
     );
-}
-
-function isRepeatable({ environment }: Task): boolean {
-  return environment.repeatable ?? !(usesNetwork(environment) || environment.services !== undefined);
 }
 
 function titleOf(name: string, version: string | null): string {

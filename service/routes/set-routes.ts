@@ -51,7 +51,7 @@ export function setRoutes(
   /** Throws what is wrong with a task in this set. */
   const taskIn = async (spec: SetSpec, given: unknown) => {
     const task = await taskOf(given, spec);
-    if (spec.branching !== undefined) assertForkable(task);
+    if (spec.branching !== undefined) assertForkable(task, spec.branching);
     const harness = await harnessNamed(spec.harness);
     if (harness) assertTakesTask(task, harness);
     return task;

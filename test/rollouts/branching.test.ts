@@ -19,7 +19,7 @@ import { pickBackend } from "../../sandboxes/registry.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
-import { writeTask } from "../fakes/rollouts/small-task.ts";
+import { setUnrepeatable, writeTask } from "../fakes/rollouts/small-task.ts";
 
 type Tree = { records: RolloutRecord[]; trajectories: Trajectory[]; requests: WireRequest[] };
 
@@ -34,7 +34,8 @@ function play(request: WireRequest, index: number): ScriptedReply {
 async function treeOf(t: TestContext, options: Partial<Branching>, policy: BranchingPolicy, endsAfter = Infinity): Promise<Tree> {
   const place = await mkdtemp(join(tmpdir(), "alidade-branching-"));
   t.after(() => rm(place, { recursive: true }));
-  await writeTask(place, "small");
+  const task = await writeTask(place, "small");
+  if (options.unrepeatable !== undefined) await setUnrepeatable(task);
   const requests: WireRequest[] = [];
   const branching = { options: Branching.parse({ leaves: 4, ...options }), policy };
   const path = join(place, "run");
@@ -99,6 +100,15 @@ test("a group is as many leaves as it may have: forks behind turns of its chains
     const prompts = requests.map(({ kv_transfer_params }) => kv_transfer_params?.prompt_token_ids?.join());
     assert.ok(prompts.includes(idsBefore(chain as Trajectory, 1).join()));
   }
+});
+
+test("a task that is not repeatable is forked only when its branching allows it", async (t) => {
+  const { records } = await treeOf(t, { turns: [1], leaves: 3, unrepeatable: true }, atTurns);
+  assert.deepEqual(
+    records.map(({ forked_from }) => forked_from?.turn ?? null),
+    [null, null, 1],
+  );
+  await assert.rejects(treeOf(t, { unrepeatable: false }, atTurns), { param: "environment.repeatable" });
 });
 
 test("each sampled token of a tree is trained once, whatever the selection", async (t) => {

@@ -184,12 +184,11 @@ test("a task with a user is refused by name for a harness that cannot go on, wit
     [task, "simulated_user", "has a user, whose turns cannot be replayed"],
     [{ task_id: "a", steps: [{}] } as Task, "steps", "has steps, which cannot be replayed"],
   ] as const)
-    assert.throws(() => assertForkable(one), {
+    assert.throws(() => assertForkable(one, { unrepeatable: true }), {
       param,
       code: "task_invalid",
       message: `task ${one.task_id} ${has}, so its rollouts cannot be forked: run it without branching.`,
     });
-  assertForkable({ environment: {} } as Task);
   const pool = {
     // As the pool: it has asked the engines once more before it refuses.
     assertServes: async ({ model }: { model?: string | null }) => {

@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import { Task } from "../../base/schema/task.ts";
 import { toRecording } from "../../proxy/index.ts";
+import { assertForkable } from "../../rollouts/accepted/index.ts";
 import { type Batch, type RunSetup, rolloutsOn, runTasks, toReplayPlans } from "../../rollouts/index.ts";
 import type { ReplayOrder } from "../../rollouts/replay/to-replay-plans.ts";
 import { pickBackend } from "../../sandboxes/registry.ts";
@@ -134,7 +136,25 @@ test("what cannot be replayed is refused in one sentence, before a sandbox is ma
     const unrepeatable = { ...task, environment: { ...task.environment, repeatable: false } };
     const { hashOf } = await import("../../base/schema/ids.ts");
     const changed = { task: unrepeatable, record: { ...record, task_hash: hashOf(unrepeatable).slice(0, 16) } };
-    refused(changed, /is not repeatable \(environment.repeatable\).*add --unrepeatable/);
+    refused(changed, /task small has environment.repeatable: false, so its commands may come to something else: add --unrepeatable/);
     assert.equal(plansOf({ ...changed, unrepeatable: true }).length, 1);
+    for (const [environment, why] of [
+      [{ repeatable: false }, "has environment.repeatable: false"],
+      [{ network: { allow: ["example.org"] } }, "reaches hosts (environment.network)"],
+      [{ network: "public" }, "reaches hosts (environment.network)"],
+      [{ services: { shop: { image: "shop" } } }, "has services (environment.services)"],
+      [{ services: { shop: { image: "shop" } }, repeatable: true }, null],
+      [{}, null],
+    ] as const) {
+      const one = Task.parse({ ...task, environment });
+      if (why === null) assertForkable(one, {});
+      else
+        assert.throws(() => assertForkable(one, {}), {
+          code: "task_invalid",
+          param: "environment.repeatable",
+          message: `task small ${why}, so its commands may come to something else in a fork: give branching \`unrepeatable: true\` to fork it all the same, or the task \`environment: { repeatable: true }\` if they do not.`,
+        });
+      assertForkable(one, { unrepeatable: true });
+    }
   });
 });

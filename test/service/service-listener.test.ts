@@ -85,6 +85,10 @@ test("what is wrong with a request is named by its field, and nothing of it is t
   const notForked = await call("POST", `/sets/${tree}/groups`, JSON.stringify({ group_key: "g", task: talks }));
   assert.deepEqual([notForked.status, notForked.body.error.param], [400, "simulated_user"]);
   assert.match(notForked.body.error.message, /task t has a user, .* so its rollouts cannot be forked: run it without branching\./);
+  const drifts = JSON.stringify({ group_key: "g", task: { ...serviceTask, environment: { repeatable: false } } });
+  await refused("POST", `/sets/${tree}/groups`, drifts, 400, "environment.repeatable");
+  const allowing = await call("PUT", "/sets/drifting", { samples: 2, branching: { leaves: 4, unrepeatable: true } });
+  assert.equal((await call("POST", `/sets/${allowing.body.set_id}/groups`, drifts)).status, 200);
   const set = (await call("PUT", "/sets/a", { samples: 1 })).body.set_id;
   await refused("PUT", "/sets/a", { samples: 2 }, 409, "key");
   const withTask = (more: object) => `${serviceGroups("good")}\n${JSON.stringify({ group_key: "g", task: { ...serviceTask, ...more } })}`;

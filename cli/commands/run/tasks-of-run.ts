@@ -40,7 +40,7 @@ export async function tasksOfRun(
   const onLeftOut = leftOut.add;
   const chosen = await tasksAskedFor(config, plugIns, { ...telling, onLeftOut });
   const accept = (task: Task): void => {
-    if (config.branching !== null) assertForkable(task);
+    if (config.branching !== null) assertForkable(task, config.branching);
     checkKept(task, backend);
     assertTakesTask(task, harness);
     checkPublicNetwork(task, publicGrantOf(config), graders);

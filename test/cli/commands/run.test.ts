@@ -15,7 +15,7 @@ import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, cliProcess, jsonOf, type RunningCli, startCli } from "../../fakes/processes/cli.ts";
 import { linesOf } from "../../fakes/records/lines-of.ts";
-import { chatHarness, runFile, solve, writeTask } from "../../fakes/rollouts/small-task.ts";
+import { chatHarness, runFile, setUnrepeatable, solve, writeTask } from "../../fakes/rollouts/small-task.ts";
 
 const scratch = scratchFolder("run");
 let folders = 0;
@@ -232,11 +232,16 @@ test("a run with branching leaves out tasks that cannot be forked, in the words 
   const folder = await fresh();
   await writeTask(folder, "small");
   await writeTask(folder, "talks", "simulated_user: { instructions: You want a lamp. }\n");
+  await setUnrepeatable(await writeTask(folder, "drifts"));
   const file = join(folder, "run.yaml");
-  await writeFile(file, runFile({ engine: engine.url, tasks: ["small", "talks"], more: "branching: { leaves: 4 }\n" }));
+  await writeFile(file, runFile({ engine: engine.url, tasks: ["small", "talks", "drifts"], more: "branching: { leaves: 4 }\n" }));
   const ran = await cli(["run", "-c", file, "-o", join(folder, "runs"), "--json"]);
   assert.equal(ran.code, 1, ran.stderr);
   assert.match(ran.stdout, /task talks has a user, .* so its rollouts cannot be forked: run it without branching\./);
+  assert.match(
+    ran.stdout,
+    /task drifts has environment\.repeatable: false, .* give branching `unrepeatable: true` to fork it all the same/,
+  );
   assert.deepEqual([...new Set(jsonOf<Ran>(ran).rollouts.map(({ task_id }) => task_id))], ["small"]);
 });
 

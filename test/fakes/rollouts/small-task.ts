@@ -1,5 +1,5 @@
 /** A task that takes a second: make `done.txt`. Its grader is a shell command. */
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ScriptedReply, WireRequest } from "../engines/scripted-engine.ts";
 
@@ -22,6 +22,13 @@ export async function writeTask(folder: string, id: string, more = "", limits: R
     `task_id: ${id}\ninstruction: "Make done.txt for ${id}."\nenvironment: { files: files }\nlimits: ${limitsOf(limits)}\ngrader:\n  kind: script\n  command: [sh, -c, ${JSON.stringify(grader)}]\n${more}`,
   );
   return place;
+}
+
+/** Says of a task's folder that its commands may come to something else the next time. */
+export async function setUnrepeatable(place: string): Promise<void> {
+  const file = join(place, "task.yaml");
+  const text = await readFile(file, "utf8");
+  await writeFile(file, text.replace("{ files: files }", "{ files: files, repeatable: false }"));
 }
 
 /** A run file's text: one's own command as the harness, in the process sandbox. */
