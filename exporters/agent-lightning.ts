@@ -3,6 +3,7 @@
  * continue each other, or makes a row of each one. Both give every trained token once.
  */
 import { defineExporter, noOptions } from "./exporter.ts";
+import { mediaWithin } from "./rows/media.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { trainedRuns } from "./rows/trained-runs.ts";
 import { leaveOutRollout } from "./shapes/left-out.ts";
@@ -13,10 +14,11 @@ export const agentLightning = defineExporter({
   title: "agent-lightning CompletedRollout: triplets of prompt, response and logprobs, final_reward",
   objective: "rl",
   extension: "jsonl",
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "D",
-    rows: "One line a rollout. Its adapter drops rows without a trained token and with them their reward, so a rollout that trains nothing is left out; it cuts what is longer than its own limits, and marks it.",
-    pictures: "the rows do not make its `image_urls` yet.",
+    rows: "One line a rollout. Its adapter drops rows without a trained token and with them their reward, so a rollout that trains nothing is left out; it cuts what is longer than its own limits, and marks it. A triplet has the pictures of its prompt (`media`), of which the loader makes `image_urls`. The adapter takes them at its level `transition` alone.",
     loader: "alidade.loaders.agent_lightning",
     proof: { how: "trainer", by: "agentlightning 1.0.2" },
   },
@@ -50,6 +52,7 @@ function toTriplets(row: ScoredRow): Record<string, unknown>[] {
   return trainedRuns(row).map(({ prompt_ids, token_ids, logprobs, call_id, policy_version }) => ({
     prompt: { token_ids: prompt_ids },
     response: { token_ids, log_probs: logprobs },
+    ...mediaWithin(row, 0, prompt_ids.length),
     reward: null,
     metadata: { call_id, server: { version: policy_version } },
   }));

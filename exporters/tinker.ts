@@ -4,6 +4,7 @@
  */
 import { shifted, teacherLogprobs } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
+import { mediaWithin } from "./rows/media.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { scoredRows } from "./shapes/scored-rows.ts";
 
@@ -12,11 +13,12 @@ export const tinker = defineExporter({
   title: "tinker Datum: model_input, target_tokens, logprobs, mask; reward and group beside it",
   objective: "rl",
   extension: "jsonl",
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "C",
-    rows: "A Datum for each branch of a rollout; the rollout's reward counts once in its group. Nothing is padded. A rollout that trains nothing is a Datum of mask 0.",
+    rows: "A Datum for each branch of a rollout; the rollout's reward counts once in its group. Nothing is padded. A rollout that trains nothing is a Datum of mask 0. The loader turns pictures (`media`) into image chunks, which tinker takes as PNG or JPEG.",
     teacher: "`teacher_logprobs`, beside the Datum",
-    pictures: "the rows do not make its image chunks yet.",
     loader: "alidade.loaders.tinker",
     proof: { how: "trainer", by: "tinker 0.38.0, tinker-cookbook 0.6.1" },
   },
@@ -33,6 +35,7 @@ export const tinker = defineExporter({
         yield JSON.stringify({
           model_input: input_ids,
           loss_fn_inputs: { target_tokens: target_ids, logprobs, mask },
+          ...mediaWithin(row, 0, input_ids.length),
           ...(teacher && { teacher_logprobs: teacher.slice(1) }),
           reward: row.reward,
           group_id,

@@ -77,7 +77,7 @@ export function exportersReadme(): string {
     "",
     "## Pictures",
     "",
-    `Rows of ${pictured} name the picture at each place of their ids: \`media\` is \`[{sha256, start, length}]\`. The ids are those that the engine saw. \`alidade export --out\` puts the bytes into \`media/\` beside the file. The loader computes the pixels with the model's own \`processor\`. It refuses a picture if its bytes or its number of pads differ from what the engine saw. A row that is cut loses the pictures of the cut part.`,
+    `Rows of ${pictured} name the picture at each place of their ids: \`media\` is \`[{sha256, start, length}]\`. The ids are those that the engine saw. \`alidade export --out\` puts the bytes into \`media/\` beside the file. The loader computes the pixels with the model's own \`processor\` (tinker computes them itself). It refuses a picture if its bytes or its number of pads differ from what the engine saw. A row that is cut loses the pictures of the cut part.`,
     "",
     "These formats leave out a call that saw a picture (reason `images`):",
     "",

@@ -201,12 +201,16 @@ for (const exporter of exporters) {
 /** The ids of a row or of a message, in order, under any name that a format has for them. */
 const idsOf = (holder: Record<string, unknown>): number[] =>
   [
-    ...["token_ids", "tokens", "input_ids", "observation_tokens", "prompts", "responses"],
+    ...["token_ids", "tokens", "input_ids", "model_input", "observation_tokens", "prompts", "responses"],
     ...["prompt_token_ids", "response_ids", "prompt_ids", "completion_ids"],
   ].flatMap((name) => (holder[name] ?? []) as number[]);
 
 /** The length of each picture of a row. Throws if a picture does not stand at pads, or if a pad has no picture. */
 function picturesIn(row: Record<string, unknown>): number[] {
+  // A turn has the pictures of its whole prompt, so the last turn has those of all.
+  const turns = (row.triplets ?? []) as { prompt: { token_ids: number[] }; media?: unknown }[];
+  const perTurn = turns.map(({ prompt, media }) => picturesIn({ ...prompt, media }));
+  if (perTurn.length > 0) return perTurn.at(-1) ?? [];
   const holders = Array.isArray(row.message_log) ? (row.message_log as Record<string, unknown>[]) : [row];
   return holders.flatMap((holder) => {
     const ids = idsOf(holder);

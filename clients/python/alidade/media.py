@@ -63,6 +63,17 @@ def _place(pictures):
     return "the service" if isinstance(pictures, dict) else pictures
 
 
+def image_type(data):
+    """The media type of the bytes of a picture, by how they begin; None where it is another one."""
+    begins = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
+    return next((name for start, name in begins.items() if data.startswith(start)), None)
+
+
+def data_urls(row, pictures):
+    """The same as `data:` URLs."""
+    return [f"data:{image_type(data) or 'image/*'};base64,{base64.b64encode(data).decode()}" for data in read_bytes(row, pictures)]
+
+
 def images(row, pictures):
     """The same as RGB images of PIL."""
     from PIL import Image
@@ -96,18 +107,20 @@ def _tensors(ids, media, shown, processor):
         pads = int(grid.prod()) // merge**2
         if pads != length:
             raise MediaError(f"picture {at} has {length} pads in the row and {pads} by the processor: give it the settings of the engine")
-        if len(set(ids[start : start + length])) != 1 or start + length > len(ids):
-            raise MediaError(f"tokens {start} to {start + length} of the row are not the pads of one picture")
         kinds[start : start + length] = 1
-    _refuse_others(ids, media, processor)
+    refuse_misplaced(ids, media, getattr(processor, "image_token_id", None))
     return {"pixel_values": made["pixel_values"], "image_grid_thw": grids, "mm_token_type_ids": kinds}
 
 
-def _refuse_others(ids, media, processor):
-    """Refuses pads outside of pictures: trainers find pictures by their pads, so a stray pad would take the next picture's pixels."""
+def refuse_misplaced(ids, media, own=None):
+    """Refuses pictures that stand at no pads, and pads outside of pictures: trainers find pictures by their pads, so a stray pad would
+    take the next picture's pixels. `own`: the model's pad, where it is known."""
+    for picture in media:
+        start, length = picture["start"], picture["length"]
+        if len(set(ids[start : start + length])) != 1 or start + length > len(ids):
+            raise MediaError(f"tokens {start} to {start + length} of the row are not the pads of one picture")
     pad = ids[media[0]["start"]]
-    own = getattr(processor, "image_token_id", pad)
-    if own != pad:
+    if own is not None and own != pad:
         raise MediaError(f"the pads of the row are the token {pad}, and the processor's is {own}: give the processor of the model")
     stray = sum(one == pad for one in ids) - sum(picture["length"] for picture in media)
     if stray:

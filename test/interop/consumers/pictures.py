@@ -287,6 +287,72 @@ def areal(eyes):
     return worst
 
 
+def tinker(eyes):
+    """The Datum is the cookbook's own of the same chunks, and its chunks are the sampled context. A teacher is asked for the same."""
+    import io
+
+    from alidade.loaders.tinker import advantages_of, datums, distilled
+    from PIL import Image
+    from tinker import EncodedTextChunk, ModelInput
+    from tinker_cookbook.completers import TokensWithLogprobs
+    from tinker_cookbook.rl.data_processing import trajectory_to_data
+    from tinker_cookbook.rl.types import Trajectory, Transition
+
+    file = f"{eyes.folder}/tinker.jsonl"
+    rows, made = list(read(file)), datums(file)
+    advantages = advantages_of(rows)
+    worst = 0.0
+    for row, one in zip(rows, made):
+        inputs = {name: tensor.to_torch() for name, tensor in one.loss_fn_inputs.items()}
+        flat, mask = [], [0, *map(int, inputs["mask"].tolist())]
+        for chunk in one.model_input.append_int(int(inputs["target_tokens"][-1])).chunks:
+            flat.extend([[token] for token in chunk.tokens] if isinstance(chunk, EncodedTextChunk) else [chunk])
+        transitions, position, ob = [], 0, ModelInput.empty()
+        logprobs = [0.0, *inputs["logprobs"].tolist()]
+        for each in flat:
+            is_text = isinstance(each, list)
+            if is_text and mask[position]:
+                transitions.append(Transition(ob, TokensWithLogprobs(tokens=each, maybe_logprobs=[logprobs[position]], stop_reason="stop"), 0.0, False))
+            ob = ob.append_int(each[0]) if is_text else ob.append(each)
+            position += 1 if is_text else each.length
+        [theirs] = trajectory_to_data(Trajectory(transitions=transitions, final_ob=ob), advantages[row["trajectory_id"]])
+        assert theirs.model_input.chunks == one.model_input.chunks, "the cookbook has other chunks"
+        for name, tensor in theirs.loss_fn_inputs.items():
+            assert torch.equal(tensor.to_torch().float(), inputs[name].float()), f"the cookbook has other {name}"
+        pad = eyes.processor.image_token_id
+        ids = torch.tensor([[token for each in flat for token in (each if isinstance(each, list) else [pad] * each.length)]])
+        shown = [Image.open(io.BytesIO(each.data)).convert("RGB") for each in flat if not isinstance(each, list)]
+        tensors = eyes.processor.image_processor(images=shown, return_tensors="pt")
+        new = eyes.logprobs(ids, torch.ones_like(ids), mm_token_type_ids=eyes.kinds(ids), **tensors)
+        worst = max(worst, float((new[0][inputs["mask"].bool()] - eyes.said[row["rollout_id"]]).abs().max()))
+    taught = f"{eyes.folder}/tinker-taught.jsonl"
+    Path(taught).write_text("".join(json.dumps({**row, "teacher_logprobs": row["loss_fn_inputs"]["logprobs"]}) + "\n" for row in rows))
+    for one, other in zip(distilled(taught, kl_penalty_coef=1.0), made):
+        assert torch.equal(one.loss_fn_inputs["advantages"].to_torch(), other.loss_fn_inputs["advantages"].to_torch()), "a teacher that agrees moves nothing"
+    return worst
+
+
+def agent_lightning(eyes):
+    from agentlightning.verl.rollout_adapter import RolloutAdapter
+    from alidade.loaders.agent_lightning import completed_rollouts
+
+    rollouts = completed_rollouts(f"{eyes.folder}/agent-lightning.jsonl", eyes.processor)
+    assert [[len(turn.image_urls) for turn in one.triplets] for one in rollouts] == [[1, 2]] * 2, "other pictures"
+    longest = max(len(turn.prompt["token_ids"]) + len(turn.response["token_ids"]) for one in rollouts for turn in one.triplets)
+    sizes = {"max_prompt_length": longest, "max_response_length": longest, "device": torch.device("cpu"), "pad_token_id": 0}
+    batch = RolloutAdapter(**sizes, trace_aggregator_level="transition", processor=eyes.processor).get_train_data_batch(rollouts)[0]
+    tensors, others = batch.batch, batch.non_tensor_batch
+    assert not tensors["is_drop_mask"].any(), "the adapter drops a row"
+    found = {}
+    for at, (rollout, inputs) in enumerate(zip(others["rollout_id_list"], others["multi_modal_inputs"])):
+        row = {name: tensors[name][at : at + 1] for name in ("input_ids", "attention_mask", "position_ids")}
+        given = {name: inputs[name] for name in ("pixel_values", "image_grid_thw")}
+        new = eyes.logprobs(row["input_ids"], row["attention_mask"], position_ids=row["position_ids"].transpose(0, 1), **given)[0, longest - 1 :]
+        found.setdefault(str(rollout), []).append(new[row["attention_mask"][0, longest:].bool()])
+    assert sorted(found) == sorted(eyes.said), "other rollouts"
+    return max(float((torch.cat(turns) - eyes.said[rollout]).abs().max()) for rollout, turns in found.items())
+
+
 def base64_of(eyes, rows):
     """The pictures of the rows, as a service gives them."""
     return {one["sha256"]: base64.b64encode(Path(eyes.pictures, one["sha256"]).read_bytes()).decode() for row in rows for one in row["media"]}
@@ -412,5 +478,5 @@ if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     eyes = Eyes(sys.argv[1], json.loads(Path(sys.argv[2]).read_text()))
-    worst = {one.__name__: one(eyes) for one in (trl, verl, skyrl, openrlhf, areal, slime, prime_rl, nemo_rl)}
+    worst = {one.__name__: one(eyes) for one in (trl, verl, skyrl, openrlhf, areal, tinker, agent_lightning, slime, prime_rl, nemo_rl)}
     print(json.dumps({"worst": worst, "swapped": swapped(eyes), "refused": refusals(eyes)}), file=answers, flush=True)

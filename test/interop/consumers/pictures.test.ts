@@ -25,7 +25,20 @@ import { need } from "../../needs.ts";
 import { consumerScripts, consumersPlace } from "./place.ts";
 
 const scratch = scratchFolder("consumer-pictures");
-const formats = ["flat", "trl-grpo", "verl", "skyrl", "openrlhf", "areal", "slime", "miles", "prime-rl", "nemo-rl"];
+const formats = [
+  "flat",
+  "trl-grpo",
+  "verl",
+  "skyrl",
+  "openrlhf",
+  "areal",
+  "tinker",
+  "agent-lightning",
+  "slime",
+  "miles",
+  "prime-rl",
+  "nemo-rl",
+];
 
 test("a trainer's batch of rows with pictures is the sampled context", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
@@ -50,7 +63,18 @@ test("a trainer's batch of rows with pictures is the sampled context", { timeout
     refused: Record<string, string>;
   };
   t.diagnostic(stdout);
-  assert.deepEqual(Object.keys(worst), ["trl", "verl", "skyrl", "openrlhf", "areal", "slime", "prime_rl", "nemo_rl"]);
+  assert.deepEqual(Object.keys(worst), [
+    "trl",
+    "verl",
+    "skyrl",
+    "openrlhf",
+    "areal",
+    "tinker",
+    "agent_lightning",
+    "slime",
+    "prime_rl",
+    "nemo_rl",
+  ]);
   for (const [trainer, gap] of Object.entries(worst)) assert.ok(gap < 1e-4, `${trainer}: ${gap}`);
   assert.ok(swapped > 1e-2, `two pictures in the other order change a logprob by ${swapped} only: the comparison sees nothing`);
   const words = { settings: /64 pads in the row and \d+ by/, processor: /the processor's is 1/, place: /not the pads of one picture/ };
