@@ -31,6 +31,8 @@ export class Session implements Placed {
   readonly sight = new PictureCheck();
   /** What its first calls are answered from, instead of an engine; null: nothing. */
   replay: Replay | null = null;
+  /** Told of entries once they are in the log. Must not throw. */
+  onWritten: ((entries: readonly LogEntry[]) => void) | null = null;
   readonly #state: SessionState;
   readonly #log: LazyLog;
   #latestTools: { tools: Tool[]; hash: string } | null = null;
@@ -138,6 +140,7 @@ export class Session implements Placed {
     this.#owed = [];
     try {
       await this.#log.append(...owed, ...entries);
+      this.onWritten?.([...owed, ...entries]);
       // What was owed is known already. Its place in the log may be behind what was known after it.
       for (const one of owed) this.#state.apply(one);
       for (const one of entries) this.#state.apply(one, made);

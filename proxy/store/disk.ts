@@ -1,15 +1,15 @@
 /** One JSONL file a session, `<folder>/<session_id>.jsonl`, and their pictures, `<folder>/media/<sha256>`: the embedded default. */
-import { readdir } from "node:fs/promises";
+import { readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AlidadeError } from "../../base/errors.ts";
 import { MediaFolder, mediaFolder } from "../../base/media/media-folder.ts";
-import type { LogLine } from "../../base/schema/session-log.ts";
+import type { LogEntry, LogLine } from "../../base/schema/session-log.ts";
 import { assertValidEntry } from "../../base/schema/valid-entry.ts";
 import { recordVersions, type Versions } from "../../base/schema/versions/record-versions.ts";
 import { Appender } from "./appender.ts";
 import { readJsonLines } from "./json-lines.ts";
 import { logReader } from "./log-reader.ts";
-import { makePrivateFolder } from "./private.ts";
+import { makePrivateFolder, privateFileMode } from "./private.ts";
 import { rewriteOldLog } from "./rewrite-old-log.ts";
 import type { SessionLog, Store } from "./store.ts";
 import { toStoreError } from "./store-error.ts";
@@ -50,6 +50,19 @@ export class DiskStore implements Store {
       },
       [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
     };
+  }
+
+  async replace(sessionId: string, entries: readonly LogEntry[]): Promise<void> {
+    const path = this.#path(sessionId);
+    for (const entry of entries) assertValidEntry(entry);
+    try {
+      await makePrivateFolder(this.folder);
+      await writeFile(`${path}.new`, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""), { mode: privateFileMode });
+      await rename(`${path}.new`, path);
+    } catch (error) {
+      await rm(`${path}.new`, { force: true });
+      throw toStoreError(path, error);
+    }
   }
 
   async read(sessionId: string): Promise<LogLine[]> {

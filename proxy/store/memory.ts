@@ -23,6 +23,11 @@ export class MemoryStore implements Store {
     };
   }
 
+  async replace(sessionId: string, entries: readonly LogEntry[]): Promise<void> {
+    for (const entry of entries) assertValidEntry(entry);
+    this.#logs.set(sessionId, structuredClone([...entries]));
+  }
+
   async read(sessionId: string): Promise<LogEntry[]> {
     return structuredClone(this.#logs.get(sessionId) ?? []);
   }

@@ -4,7 +4,7 @@ import { access, type FileHandle, mkdir, open, readdir, readFile, rename, rm, rm
 import { basename, dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import type { OwnBlobs } from "./blobs.ts";
-import { assertKey, assertName } from "./keys.ts";
+import { assertKey, assertName, logsFolder } from "./keys.ts";
 
 export class FolderBlobs implements OwnBlobs {
   readonly place: string;
@@ -55,6 +55,14 @@ export class FolderBlobs implements OwnBlobs {
     });
     // Its set's, where it was the last one of it.
     await rmdir(dirname(folder)).catch(() => undefined);
+  }
+
+  async removeLogs(name: string): Promise<void> {
+    assertName(name);
+    const folder = join(this.place, name, logsFolder);
+    await rm(folder, { recursive: true, force: true }).catch((error: unknown) => {
+      throw new AlidadeError("store_error", `${folder} cannot be removed: ${messageOf(error)}`, { cause: error });
+    });
   }
 
   #path(key: string): string {

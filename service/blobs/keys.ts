@@ -3,6 +3,9 @@ import { AlidadeError } from "../../base/errors.ts";
 /** A key is ours, made of ids; anything else could lead out of its place. */
 const safeKey = /^[A-Za-z0-9_-]+(?:\/[A-Za-z0-9_-]+){0,3}(?:\.[a-z]+){1,2}$/;
 
+/** Below the name of a rollout: copies of the logs of its sessions, while it runs. */
+export const logsFolder = "logs";
+
 export const isBlobKey = (word: string): boolean => safeKey.test(word);
 
 const safeName = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-]+$/;

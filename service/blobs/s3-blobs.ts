@@ -8,7 +8,7 @@ import { AwsClient } from "aws4fetch";
 import { AlidadeError } from "../../base/errors.ts";
 import { askAgain, bytesOf, toRead, toWrite } from "./ask-again.ts";
 import type { OwnBlobs } from "./blobs.ts";
-import { assertKey, assertName } from "./keys.ts";
+import { assertKey, assertName, logsFolder } from "./keys.ts";
 import { spool } from "./spool.ts";
 
 /** A rollout has a blob or two; what is listed after it was removed is not removed. */
@@ -71,8 +71,17 @@ export class S3Blobs implements OwnBlobs {
     throw refusal;
   }
 
+  async removeLogs(name: string): Promise<void> {
+    assertName(name);
+    await this.#removeAll(`${name}/${logsFolder}`, null);
+  }
+
   async removeBelow(name: string, kept: string | null = null): Promise<void> {
     assertName(name);
+    await this.#removeAll(name, kept);
+  }
+
+  async #removeAll(name: string, kept: string | null): Promise<void> {
     const query = new URLSearchParams({ "list-type": "2", prefix: `${this.#prefix}${name}/`, "max-keys": "1000" });
     const stays = kept === null ? null : this.#prefix + kept;
     for (let page = 0; page < mostPages; page += 1) {

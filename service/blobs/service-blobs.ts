@@ -6,7 +6,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import { tryJson } from "../../base/schema/read-json.ts";
 import { askAgain, bytesOf, toRead, toWrite } from "./ask-again.ts";
 import type { Blobs } from "./blobs.ts";
-import { assertKey } from "./keys.ts";
+import { assertKey, assertName, logsFolder } from "./keys.ts";
 
 /** As the service reads it by default. */
 const tokenVariable = "ALIDADE_SERVICE_TOKEN";
@@ -40,15 +40,27 @@ export class ServiceBlobs implements Blobs {
     return null;
   }
 
+  async removeLogs(name: string): Promise<void> {
+    assertName(name);
+    const key = `${name}/${logsFolder}`;
+    const send = (signal: AbortSignal) => fetch(`${this.place}/blobs/${key}`, this.#sent({ method: "DELETE" }, signal));
+    const answer = await askAgain(`cannot remove ${this.place}/blobs/${key}`, toRead, send);
+    if (!answer.ok) throw await this.#refusal("remove", key, answer);
+    await answer.body?.cancel();
+  }
+
   #ask(verb: "read" | "write", key: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
     assertKey(key);
-    const headers = { ...init.headers, authorization: this.#authorization };
-    const send = (signal: AbortSignal) => fetch(`${this.place}/blobs/${key}`, { ...init, headers, redirect: "error", signal });
+    const send = (signal: AbortSignal) => fetch(`${this.place}/blobs/${key}`, this.#sent(init, signal));
     return askAgain(`cannot ${verb} ${this.place}/blobs/${key}`, verb === "write" ? toWrite(bytesOf(init)) : toRead, send, stop);
   }
 
+  #sent(init: RequestInit, signal: AbortSignal): RequestInit {
+    return { ...init, headers: { ...init.headers, authorization: this.#authorization }, redirect: "error", signal };
+  }
+
   /** In the service's own words, where it has said any. */
-  async #refusal(verb: "read" | "write", key: string, answer: Response): Promise<AlidadeError> {
+  async #refusal(verb: "read" | "remove" | "write", key: string, answer: Response): Promise<AlidadeError> {
     const text = await answer.text().catch(() => "");
     const said = (tryJson(text) as { error?: { message?: unknown } } | undefined)?.error?.message;
     const why = `HTTP ${answer.status} ${typeof said === "string" ? said : ""}`.trim().slice(0, 500);

@@ -9,7 +9,7 @@ import { assertTakesTask, assertUserServed, checkPublicNetwork } from "../../rol
 import { type ResumePlan, type RunSetup, toResumePlan } from "../../rollouts/index.ts";
 import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
 import { withServices } from "../../sandboxes/index.ts";
-import { type Blobs, packLog, packPictures, putAllPacked } from "../blobs/index.ts";
+import { type Blobs, type LogCopy, packLog, packPictures, putAllPacked, readLogCopy } from "../blobs/index.ts";
 import { type AttemptResult, type Claim, type ClaimedSets, type Ledger, noPlaceToFork, nothingMeasured } from "../ledger/index.ts";
 import { assertTrust } from "./assert-trust.ts";
 import { attemptPlan } from "./attempt-plan.ts";
@@ -17,9 +17,11 @@ import { attemptResult } from "./attempt-result.ts";
 import type { NodeEnd, Stops } from "./claim-loop.ts";
 import { GroupForks } from "./group-forks.ts";
 import type { LeftAttempts } from "./left-attempts.ts";
+import { LogCopier } from "./log-copier.ts";
 
 export type AttemptSetup = {
-  ledger: Pick<Ledger, "result" | "cancel">;
+  ledger: Pick<Ledger, "result" | "cancel" | "isShared">;
+  /** Where other nodes work for the ledger, the logs of sessions are copied there too. */
   blobs: Blobs;
   /** What its rollouts share. Their trajectories go to the blobs. */
   setup: Omit<RunSetup, "folder"> & { folder: Pick<RunSetup["folder"], "blobs" | "record"> };
@@ -34,6 +36,12 @@ export type AttemptSetup = {
 };
 
 type Payload = AttemptResult["payload"];
+
+/** Copies of earlier attempts that are looked for: more kills without a finished call set a rollout aside. */
+const mostLooked = 10;
+
+/** What is kept of an attempt outside of this machine. */
+type Kept = { keep: (payload: Payload) => void; copier?: LogCopier };
 
 export class Attempts {
   readonly #node: AttemptSetup;
@@ -54,21 +62,26 @@ export class Attempts {
     const keep = (at: Payload): void => {
       payload = at;
     };
+    const copier = this.#copierOf(claim);
+    const settled = () => copier.remove();
     try {
-      const made = await this.#made(claim, slot, keep, { signal, drain });
+      const made = await this.#made(claim, slot, { keep, copier }, { signal, drain });
       if (made === null) return { result: null, record: null, broken: null };
       const { record, trajectory, broken } = made;
-      return { result: attemptResult({ record, trajectory }, payload), record, broken };
+      await copier.close(broken);
+      return { result: attemptResult({ record, trajectory }, payload), record, broken, settled };
     } catch (error) {
       if (drain.aborted && error === drain.reason && !signal.aborted) throw error;
       const failure = signal.aborted ? new AlidadeError("cancelled", "the node was stopped") : asAlidadeError(error, "internal");
       const isOurs = errorCodes[failure.code] === "infrastructure" && failure.code !== "internal";
-      return { result: nothingMeasured(failure.code, failure.message), record: null, broken: isOurs ? failure.code : null };
+      const broken = isOurs ? failure.code : null;
+      await copier.close(broken);
+      return { result: nothingMeasured(failure.code, failure.message), record: null, broken, settled };
     }
   }
 
   /** Returns null for a fork that its group has no place for; the fork is cancelled. */
-  async #made(claim: Claim, slot: ClaimedSets, keep: (payload: Payload) => void, { signal, drain }: Stops): Promise<MadeAttempt | null> {
+  async #made(claim: Claim, slot: ClaimedSets, kept: Kept, { signal, drain }: Stops): Promise<MadeAttempt | null> {
     const { setup, harnessNamed, session, admit } = this.#node;
     const harness = await harnessNamed(claim.spec.harness);
     checkPublicNetwork(claim.task, setup.network ?? { allow_public: false }, setup.graders);
@@ -87,26 +100,63 @@ export class Attempts {
     setup.proxy.pool.assertPolicyOf(plan.session);
     await this.#prepare(claim);
     const slots = (slot === "evaluations" && setup.slots.evaluation) || setup.slots;
-    const made = await makeAttempt({ ...setup, slots, folder: this.#folderOf(claim, keep, signal) }, plan, signal, drain);
+    const folder = this.#folderOf(claim, fork === "begins" ? kept : { keep: kept.keep }, signal);
+    const made = await makeAttempt({ ...setup, slots, folder }, plan, signal, drain);
     this.#node.left?.delete(claim.rollout_id);
     return made;
   }
 
-  /** null: nothing of the rollout was sampled here by a process that died. */
-  async #resumeOf({ rollout_id, task, task_hash }: Claim, harness: Harness): Promise<ResumePlan | null> {
+  /** null: nothing of the rollout was sampled by a process that died, or nothing of it is known. */
+  async #resumeOf(claim: Claim, harness: Harness): Promise<ResumePlan | null> {
     const { setup, left } = this.#node;
-    const record = left?.get(rollout_id);
-    if (record === undefined) return null;
-    return toResumePlan(setup.proxy.sessions.store, { record, task, task_hash, harness, wanted: setup.resume ?? "replay" });
+    const { rollout_id, task, task_hash } = claim;
+    const own = left?.get(rollout_id);
+    const dead = { task, task_hash, harness, wanted: setup.resume ?? "replay" };
+    const { store } = setup.proxy.sessions;
+    const copy = await this.#copyOf(claim, own?.attempt ?? 0);
+    if (copy instanceof AlidadeError) return { how: "again", again_tokens: own?.resume?.again_tokens ?? 0, why: copy.message };
+    if (copy === null) return own === undefined ? null : toResumePlan(store, { ...dead, record: own });
+    const { head, entries, pictures } = copy;
+    const plan = await toResumePlan({ read: async () => entries }, { ...dead, record: head });
+    if (plan?.how !== "replay") return plan;
+    for (const { sha256, base64 } of pictures) store.media?.keep(sha256, Buffer.from(base64, "base64"));
+    await store.replace(head.session_id, entries);
+    return plan;
+  }
+
+  /** What the newest attempt behind `own` left that another node made; null: nothing. An error says why it cannot be read. */
+  async #copyOf({ set_id, rollout_id, attempt }: Claim, own: number): Promise<LogCopy | AlidadeError | null> {
+    const { ledger, blobs } = this.#node;
+    if (!ledger.isShared) return null;
+    try {
+      for (let before = attempt - 1; before > Math.max(own, attempt - 1 - mostLooked); before -= 1) {
+        const copy = await readLogCopy(blobs, `${set_id}/${rollout_id}`, before);
+        if (copy !== null) return copy;
+      }
+      return null;
+    } catch (error) {
+      return asAlidadeError(error, "store_error");
+    }
+  }
+
+  #copierOf({ set_id, rollout_id, attempt }: Claim): LogCopier {
+    const { ledger, blobs, setup } = this.#node;
+    const isOn = ledger.isShared && setup.resume !== "again";
+    const { store } = setup.proxy.sessions;
+    return new LogCopier({ isOn, blobs, name: `${set_id}/${rollout_id}`, attempt, store, note: (text) => this.note(text) });
   }
 
   /** The trajectory is a blob, with the record of its attempt, before the ledger hears of it. */
-  #folderOf({ set_id, rollout_id, attempt, spec }: Claim, keep: (payload: Payload) => void, signal: AbortSignal): RunSetup["folder"] {
+  #folderOf({ set_id, rollout_id, attempt, spec }: Claim, { keep, copier }: Kept, signal: AbortSignal): RunSetup["folder"] {
     const { blobs, setup } = this.#node;
     return {
       ...setup.folder,
       blobs: setup.folder.blobs,
-      record: (record) => setup.folder.record(record),
+      record: async (record) => {
+        await setup.folder.record(record);
+        const session = record.state === "run" && record.session_id !== null ? setup.proxy.sessions.get(record.session_id) : undefined;
+        if (session) await copier?.follow(session, record);
+      },
       keep: async (trajectory, record) => {
         const { store } = setup.proxy.sessions;
         const pictures = packPictures(trajectory, store.media ?? null);

@@ -23,8 +23,8 @@ import { ControlFollower } from "./control-follower.ts";
 import { EngineGrants } from "./engine-grants.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 
-/** `result`: null if the rollout is over already. */
-export type NodeEnd = LineEnd & { result: AttemptResult | null };
+/** `result`: null if the rollout is over already. `settled`: called when the ledger has the result. Must not throw. */
+export type NodeEnd = LineEnd & { result: AttemptResult | null; settled?: () => Promise<void> };
 
 /** `drain`: an attempt that holds no sandbox yet does not begin, and throws the reason of `drain`. */
 export type Stops = { signal: AbortSignal; drain: AbortSignal };
@@ -224,12 +224,12 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     await this.#written(() => this.#node.ledger.release(claim, broken));
   }
 
-  async over(claim: Claim, { result }: NodeEnd): Promise<void> {
-    if (result !== null) await this.#finish(claim, result);
+  async over(claim: Claim, { result, settled }: NodeEnd): Promise<void> {
+    if (result !== null && (await this.#finish(claim, result)) === "accepted") await settled?.();
   }
 
-  aside(claim: Claim, { of, why }: Aside): Promise<void> {
-    return this.#finish(claim, of === "rollout" ? setAside(why) : nothingMeasured("task_set_aside", why));
+  async aside(claim: Claim, { of, why }: Aside): Promise<void> {
+    await this.#finish(claim, of === "rollout" ? setAside(why) : nothingMeasured("task_set_aside", why));
   }
 
   failed({ rollout_id }: Claim, error: unknown): void {
@@ -244,9 +244,11 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     this.#note(fault === undefined ? "attempts are no longer broken here" : `ALARM: ${fault.reason}`);
   }
 
-  async #finish(claim: Claim, result: AttemptResult): Promise<void> {
-    if ((await this.#written(() => this.#node.ledger.finish(claim, result))) === "fenced")
+  async #finish(claim: Claim, result: AttemptResult): Promise<"accepted" | "fenced"> {
+    const written = await this.#written(() => this.#node.ledger.finish(claim, result));
+    if (written === "fenced")
       this.#note(`${claim.rollout_id}: attempt ${claim.attempt} is over or was replaced meanwhile, its result is left out`);
+    return written;
   }
 
   #note(text: string): void {

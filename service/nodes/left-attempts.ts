@@ -5,7 +5,10 @@ import { latestRecords } from "../../rollouts/index.ts";
 import { brokenBy } from "../../rollouts/line/index.ts";
 
 /** By rollout. What is needed of the last record of each. */
-export type LeftAttempts = Map<string, Pick<RolloutRecord, "session_id" | "harness" | "harness_version" | "task_hash" | "resume">>;
+export type LeftAttempts = Map<
+  string,
+  Pick<RolloutRecord, "attempt" | "session_id" | "harness" | "harness_version" | "task_hash" | "resume">
+>;
 
 /**
  * `file`: the node's records, before it writes. A rollout that is over is among them: the ledger may not have heard of it. One that
@@ -14,8 +17,8 @@ export type LeftAttempts = Map<string, Pick<RolloutRecord, "session_id" | "harne
 export async function readLeftAttempts(file: string): Promise<LeftAttempts> {
   const left: LeftAttempts = new Map();
   for await (const record of latestRecords(file)) {
-    const { rollout_id, session_id, harness, harness_version, task_hash, resume } = record;
-    if (leaves(brokenBy(record))) left.set(rollout_id, { session_id, harness, harness_version, task_hash, resume });
+    const { rollout_id, attempt, session_id, harness, harness_version, task_hash, resume } = record;
+    if (leaves(brokenBy(record))) left.set(rollout_id, { attempt, session_id, harness, harness_version, task_hash, resume });
     else left.delete(rollout_id);
   }
   return left;

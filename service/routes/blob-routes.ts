@@ -2,7 +2,7 @@
 
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { RequestBytes } from "../../proxy/http/index.ts";
-import { isBlobKey, piecesOf } from "../blobs/index.ts";
+import { isBlobKey, isLogCopyKey, piecesOf } from "../blobs/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 
@@ -25,6 +25,46 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
         // A node asks again while a bucket is away, so what it no longer waits for is let go.
         await blobs.putPieces(key, piecesOf(key, sent(body.pieces({ limit: mostBytes }))), signal);
         return { key, bytes: body.size };
+      },
+    }),
+    defineRoute({
+      method: "put",
+      path: "/blobs/:set/:rollout/logs/:name",
+      roles: ["node"],
+      title:
+        "Keeps a part of the log of a session that a node is at work on (its bytes are the body, at most 256 MiB), for the node that takes its rollout if this one dies",
+      status: 201,
+      heldBytes: 4 * 1024 * 1024,
+      handle: async ({ param, context, signal }) => {
+        const key = logKeyOf(param);
+        const body = new RequestBytes(context.env.incoming);
+        await blobs.putPieces(key, sent(body.pieces({ limit: mostBytes })), signal);
+        return { key, bytes: body.size };
+      },
+    }),
+    defineRoute({
+      method: "get",
+      path: "/blobs/:set/:rollout/logs/:name",
+      roles: ["node"],
+      title: "A part of such a log; 404 behind the last one. Finished trajectories are not read here",
+      answers: ["application/octet-stream"],
+      handle: async ({ param, context }) => {
+        const key = logKeyOf(param);
+        const found = await blobs.get(key);
+        if (found === null) throw new AlidadeError("not_found", `there is no ${key}`);
+        return context.body(new Uint8Array(found), 200, { "content-type": "application/octet-stream" });
+      },
+    }),
+    defineRoute({
+      method: "delete",
+      path: "/blobs/:set/:rollout/logs",
+      roles: ["node"],
+      title: "Removes the copies of a rollout's logs, once its result is in the ledger",
+      handle: async ({ param }) => {
+        const name = `${param("set")}/${param("rollout")}`;
+        if (!isLogCopyKey(`${name}/logs/1-1.json.zst`)) throw noKey(name);
+        await blobs.removeLogs(name);
+        return { name };
       },
     }),
     defineRoute({
@@ -53,6 +93,16 @@ async function* sent(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 
 function keyOf(...parts: string[]): string {
   const key = parts.join("/");
-  if (!isBlobKey(key)) throw new AlidadeError("request_invalid", `"${key.slice(0, 200)}" is no key of a blob`, { param: "name" });
+  if (!isBlobKey(key)) throw noKey(key);
   return key;
+}
+
+function logKeyOf(param: (name: string) => string): string {
+  const key = `${param("set")}/${param("rollout")}/logs/${param("name")}`;
+  if (!isLogCopyKey(key)) throw noKey(key);
+  return key;
+}
+
+function noKey(key: string): AlidadeError {
+  return new AlidadeError("request_invalid", `"${key.slice(0, 200)}" is no key of a blob`, { param: "name" });
 }

@@ -246,6 +246,8 @@ class MemoryBlobs implements Blobs {
     return null;
   }
 
+  async removeLogs(): Promise<void> {}
+
   async removeBelow(name: string): Promise<void> {
     this.dying -= 1;
     if (this.dying < 0) throw new Error("killed");

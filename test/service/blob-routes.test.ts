@@ -28,6 +28,26 @@ test("a node reads which ledger the place belongs to, and no trajectory of other
   assert.equal(await remote.get(key), null);
 });
 
+test("a node keeps parts of a session's log there, another node reads them, and they are removed together", async (t) => {
+  const { url, blobs } = await serviceAt(t);
+  const [one, two] = [at(url, "node"), at(url, "node")];
+  const keys = ["set1/roll1/logs/1-1.json.zst", "set1/roll1/logs/2-1.json.zst"];
+  for (const key of keys) await one.put(key, Buffer.from(key));
+  for (const key of keys) assert.equal((await two.get(key))?.toString(), key);
+  assert.equal((await blobs.get(keys[0] ?? ""))?.toString(), keys[0]);
+  const kept = await putPacked(one, "set1/roll1/1", record);
+  await two.removeLogs("set1/roll1");
+  await two.removeLogs("set1/none");
+  for (const key of keys) assert.equal(await two.get(key), null);
+  assert.deepEqual(JSON.parse(await getPacked(blobs, kept)), record, "the trajectory stays");
+  const ask = async (method: string, path: string, token: string) =>
+    (await fetch(`${url}/blobs/${path}`, { method, headers: { authorization: `Bearer ${token}` } })).status;
+  for (const path of ["set1/roll1/logs/x.json.zst", "set1/roll1/logs/1-1.txt"]) assert.equal(await ask("GET", path, "node"), 400);
+  assert.equal(await ask("GET", keys[0] ?? "", "read"), 403);
+  assert.equal(await ask("DELETE", "set1/roll1/logs", "submit"), 403);
+  assert.equal(await ask("DELETE", "set1/roll1", "node"), 404);
+});
+
 test("bytes that are not those of their name, a name that leads elsewhere and a token without the role are refused", async (t) => {
   const { url, blobs } = await serviceAt(t);
   const kept = await putPacked(blobs, "set1/roll1/1", record);

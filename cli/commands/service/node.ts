@@ -33,7 +33,7 @@ type JoinFlags = NodeFlags & {
 export function node(program: Command): void {
   addNodeFlags(program.command("node"))
     .description(
-      "Makes rollouts for the ledger of `alidade service --ledger`, beside other nodes. Killed at any time it loses what runs, which another\nnode makes again. SIGTERM: it claims nothing more, ends what it has begun and goes.",
+      "Makes rollouts for the ledger of `alidade service --ledger`, beside other nodes. Killed at any time it loses what runs, which another\nnode continues. SIGTERM: it claims nothing more, ends what it has begun and goes.",
     )
     .requiredOption("--join <url>", "the service's ledger: postgres://user@host/database (password by PGPASSWORD or ~/.pgpass)")
     .requiredOption(

@@ -32,6 +32,10 @@ export class FaultyStore implements Store {
     };
   }
 
+  replace(sessionId: string, entries: readonly LogEntry[]): Promise<void> {
+    return this.#memory.replace(sessionId, entries);
+  }
+
   read(sessionId: string): Promise<LogEntry[]> {
     return this.#memory.read(sessionId);
   }

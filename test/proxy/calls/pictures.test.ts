@@ -55,7 +55,14 @@ test("the bytes of a picture are there before the line that names them, and a pi
   }
   const media = new Watched(join(folder, "media"));
   await using at = await proxyAt(() => ({ text: "ok" }), {
-    store: { name: "disk", media, open: (id) => store.open(id), read: (id) => store.read(id), list: () => store.list() },
+    store: {
+      name: "disk",
+      media,
+      open: (id) => store.open(id),
+      replace: (id, entries) => store.replace(id, entries),
+      read: (id) => store.read(id),
+      list: () => store.list(),
+    },
   });
   const client = await at.open();
   await client.say([shown(pngUrl(8, 8))]);

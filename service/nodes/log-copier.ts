@@ -1,0 +1,147 @@
+/**
+ * Copies the session log of an attempt while it runs. A part goes out behind each finished call, beside the rollout, which never waits
+ * for it: a call whose part was still on its way when the node died is asked again. A place that refuses a part gets no more of them.
+ */
+import { type ErrorCode, messageOf } from "../../base/errors.ts";
+import type { Media } from "../../base/media/media.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import type { LogEntry, LogLine } from "../../base/schema/session-log.ts";
+import type { Session } from "../../proxy/index.ts";
+import type { Store } from "../../proxy/store/index.ts";
+import { type Blobs, LogCopyHead, logPartKey, longestLogCopy, packLogPart } from "../blobs/index.ts";
+
+export type CopiedAttempt = {
+  /** Whether it copies anything. */
+  isOn: boolean;
+  blobs: Blobs;
+  /** The name of the rollout's blobs. */
+  name: string;
+  attempt: number;
+  store: Pick<Store, "read" | "media">;
+  note: (text: string) => void;
+};
+
+/** Time for the last part, when an attempt is given back. */
+const lastPartMs = 5_000;
+
+export class LogCopier {
+  readonly #attempt: CopiedAttempt;
+  readonly #stop = new AbortController();
+  #session: Session | null = null;
+  #head: LogCopyHead | null = null;
+  #pending: LogEntry[] = [];
+  /** A call has finished that is in no part yet. */
+  #isDue = false;
+  #isOver = false;
+  #parts = 0;
+  #length = 0;
+  #pictures = new Set<string>();
+  #working: Promise<void> | null = null;
+
+  constructor(attempt: CopiedAttempt) {
+    this.#attempt = attempt;
+  }
+
+  /** Call it when the session is open and its harness has not begun. */
+  async follow(session: Session, record: RolloutRecord): Promise<void> {
+    const { harness, harness_version, task_hash, resume } = record;
+    if (!this.#attempt.isOn) return;
+    this.#leave();
+    // What is on its way belongs to the session before.
+    await this.#working;
+    this.#pending = [];
+    this.#isDue = false;
+    const lines = await this.#attempt.store.read(session.id);
+    if (!lines.every(isEntry)) return this.#end("its log is damaged");
+    this.#head = LogCopyHead.parse({ session_id: session.id, harness, harness_version, task_hash, resume });
+    this.#pictures = new Set();
+    this.#session = session;
+    session.onWritten = (entries) => this.#take(entries);
+    this.#take(lines);
+  }
+
+  /**
+   * Ends the copy. `broken`: by what the attempt was. One that was stopped goes on elsewhere, so its last part is waited for. Behind
+   * another failure the rollout begins anew: a replay would go where it broke.
+   */
+  async close(broken: ErrorCode | null): Promise<void> {
+    this.#leave();
+    const timer = setTimeout(() => this.#stop.abort(new Error("its time is over")), broken === "cancelled" ? lastPartMs : 0);
+    await this.#working;
+    clearTimeout(timer);
+    this.#isOver = true;
+    if (broken !== null && broken !== "cancelled") await this.remove();
+  }
+
+  /** Removes the copies of this attempt's log and of those before it. The rollout is over, or nothing may go on from them. */
+  async remove(): Promise<void> {
+    const { isOn, blobs, name, attempt, note } = this.#attempt;
+    if (!isOn || (attempt === 1 && this.#parts === 0)) return;
+    await blobs.removeLogs(name).catch((error: unknown) => note(`${name}: copies of its log could not be removed: ${messageOf(error)}`));
+  }
+
+  #leave(): void {
+    if (this.#session !== null) this.#session.onWritten = null;
+    this.#session = null;
+  }
+
+  #take(entries: readonly LogEntry[]): void {
+    if (this.#isOver) return;
+    for (const entry of entries) this.#pending.push(entry);
+    this.#isDue ||= entries.some(({ type }) => type === "call_finished");
+    if (this.#isDue) this.#working ??= this.#work().finally(() => (this.#working = null));
+  }
+
+  async #work(): Promise<void> {
+    try {
+      while (this.#isDue && this.#head !== null) await this.#copy(this.#head, this.#pending.splice(0));
+    } catch (error) {
+      this.#end(messageOf(error));
+    }
+  }
+
+  async #copy(head: LogCopyHead, entries: LogEntry[]): Promise<void> {
+    const { blobs, name, attempt } = this.#attempt;
+    this.#isDue = false;
+    const { text, pack } = packLogPart({ head, entries, pictures: this.#picturesOf(entries) });
+    this.#length += text.length;
+    if (this.#length > longestLogCopy) throw new Error(`it is longer than ${longestLogCopy} characters`);
+    await blobs.put(logPartKey(name, attempt, this.#parts + 1), await pack(), this.#stop.signal);
+    this.#parts += 1;
+  }
+
+  #end(why: string): void {
+    const { name, attempt, note } = this.#attempt;
+    this.#isOver = true;
+    this.#isDue = false;
+    this.#pending = [];
+    if (!this.#stop.signal.aborted)
+      note(`${name}: the log of attempt ${attempt} is copied no further (${why}): where this node dies, another one goes on from there`);
+  }
+
+  /** Those that the entries name and no part before them had. */
+  #picturesOf(entries: readonly LogEntry[]) {
+    const { media } = this.#attempt.store;
+    if (media === undefined) return [];
+    const named = entries.flatMap((entry) => [...JSON.stringify(entry).matchAll(/"sha256":"([0-9a-f]{64})"/g)]);
+    const hashes = [...new Set(named.map(([, sha256 = ""]) => sha256))].filter((sha256) => !this.#pictures.has(sha256));
+    return hashes.flatMap((sha256) => {
+      this.#pictures.add(sha256);
+      const bytes = readPicture(media, sha256);
+      return bytes === null ? [] : [{ sha256, base64: bytes.toString("base64") }];
+    });
+  }
+}
+
+/** null: an agent's own words have the form of a picture. */
+function readPicture(media: Media, sha256: string): Buffer | null {
+  try {
+    return media.read(sha256);
+  } catch {
+    return null;
+  }
+}
+
+function isEntry(line: LogLine): line is LogEntry {
+  return line.type !== "damaged";
+}
