@@ -1,193 +1,201 @@
 /**
- * Heavy suites that passed whole on this machine and depend on nothing that has changed since are not run again; the runner says
- * so. A suite names every file that it depends on (`inputs`; test/green.test.ts holds that against its imports), and the
- * mark of a green run lies below ~/.cache/alidade/green, under the hash of their content. A mark is written when the last file of
- * the suite ends: a run that is cut off later leaves it. In a run of all files, a slow file of no suite is a suite of its own,
- * which depends on all that git knows or would add, but not on documents and other tests.
+ * Slow test files that passed whole on this machine, and whose inputs are the same since, are not run again; the runner says so.
+ * The inputs of a file are the modules that its processes loaded (loaded.mjs wrote them down), and all else that git knows or
+ * would add but modules, documents and other tests. A module that something else than a recorded Node may read is one of these
+ * always (`unseen`). A file that looks at the tree itself depends on everything (`ofModules`, `ofAll`).
+ * Its marks lie below ~/.cache/alidade/green, the last three. A mark is written when the file ends: a run that is cut off
+ * later leaves it.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join, matchesGlob, posix, relative } from "node:path";
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, matchesGlob } from "node:path";
+import { pathToFileURL } from "node:url";
+import { z } from "zod";
 import { cachePlace } from "./interop/place.ts";
-import { missing, type Need, needs } from "./needs.ts";
+import { missing, needs } from "./needs.ts";
 
-export type Suite = {
-  name: string;
-  /** Globs of its test files. */
-  tests: string[];
-  /** Globs of all that it depends on; its pins are among them. Null: everything but documents and other tests. */
-  inputs: string[] | null;
-  /** A suite whose needs are gone from this machine is run, so that the run says that they are missing. */
-  needs: Need[];
-};
-
-export type GreenRun = { date: string; commit: string };
-export type Unchanged = { suite: Suite; files: string[]; last: GreenRun };
 export type FileCounts = { passed: number; failed: number; skipped: number };
 export type FileResult = FileCounts & { seconds: number };
-/** What is about to run, each with the hash of what it depends on now. A suite that got its mark is taken out. */
-export type Begun = Map<Suite, string>;
+/** The content of every path when the run began, and the folder of the lists of what each test file loads. */
+export type Begun = { contents: Contents; lists: string };
+/** Hashes by path. */
+type Contents = ReadonlyMap<string, string>;
 
-/** A file of no suite gets no mark when it took less: running it again proves more than it costs. */
+const Mark = z.object({
+  date: z.string(),
+  commit: z.string(),
+  /** Over the inputs that are no loaded modules. */
+  rest: z.string(),
+  /** Hashes of what was loaded, by path. */
+  modules: z.record(z.string(), z.string()),
+  /** What the tests asked for: where one is gone, the file is run, so that the run says that it is missing. */
+  needs: z.array(z.enum(needs)),
+});
+type Mark = z.infer<typeof Mark>;
+export type Unchanged = { file: string; last: Mark };
+
+/** A file gets no mark when it took less: running it again proves more than it costs. */
 const SLOW_S = 15;
+const KEPT = 3;
 
-const packNeeds = (["pi", "codex", "claude-code", "gemini-cli", "qwen-code", "opencode"] as const).map(
-  (name) => `harness:${name}` as const,
-);
-/** `test/needs.ts` knows all that tests need, a Postgres too. */
-const anything = [
-  "service/ledger/database-row.ts",
-  "service/ledger/postgres/connection/pg-library.ts",
-  "package.json",
-  "package-lock.json",
-  ".node-version",
-  "errors.ts",
-  "version.ts",
-  "test/*.ts",
+const isModule = /\.[cm]?[jt]s$/;
+/** Modules that run in containers, in browsers or in processes with a clean environment, or that tests copy. */
+export const unseen: readonly string[] = [
+  "bin/**",
+  "cli/commands/init/skeletons/**",
+  "examples/**",
+  "graders/**",
+  "practice/**",
+  "sandboxes/**",
+  "test/fakes/rollouts/*-harness.ts",
+  "test/interop/**",
+  "view/assets/**",
+  // Imported by some of these.
+  "base/errors.ts",
+  "base/schema/{exact,read}-json.ts",
+  "base/wire/{joined,sse}.ts",
 ];
-const folders = (names: string): string[] => names.split(" ").map((folder) => `${folder}/**`);
-/** The real CLIs against a scripted API: no proxy, no engine and no rollout runs. */
-const launching = [...anything, ...folders("base proxy/dialects sandboxes harnesses examples/demo test/fakes test/interop test/harness")];
-const recording = [
-  ...anything,
-  ...folders("base engines proxy reconstruct exporters sandboxes harnesses"),
-  ...folders("test/fakes test/interop test/harness test/e2e"),
+/** Tests that pack or mount the work tree, copy modules of it, or start `alidade` in a clean environment. */
+export const ofModules: readonly string[] = [
+  "test/{bootstrap,public}.test.ts",
+  "test/base/host/deaths/last-guard.test.ts",
+  "test/deploy/*.test.ts",
+  "test/docker/from-git.test.ts",
+  "test/view/colour.test.ts",
 ];
-const rollouts = [...recording, "index.ts", ...folders("practice graders tasks rollouts service view cli examples")];
-/** Our Python runs inside the trainers. */
-const training = [...rollouts, "clients/**"];
-
-export const suites: readonly Suite[] = [
-  { name: "consumers", tests: ["test/interop/consumers/*.test.ts"], inputs: training, needs: ["consumers"] },
-  { name: "train-online", tests: ["test/e2e/train-online.test.ts"], inputs: training, needs: ["vllm", "consumers", "harness:pi"] },
-  { name: "trainers-live", tests: ["test/interop/trainers/live.test.ts"], inputs: training, needs: ["vllm", "consumers"] },
-  { name: "harbor", tests: ["test/interop/harbor/live.test.ts"], inputs: rollouts, needs: ["docker", "harbor"] },
-  { name: "llama-server", tests: ["test/e2e/llama-server.test.ts"], inputs: recording, needs: ["llama-server"] },
-  {
-    name: "vllm",
-    tests: ["test/e2e/vllm*.test.ts", "test/interop/vllm/*.test.ts"],
-    inputs: [...rollouts, "test/graders/judge/*.ts"],
-    needs: ["vllm"],
-  },
-  {
-    name: "ray",
-    tests: ["test/deploy/ray.test.ts"],
-    inputs: [...rollouts, "deploy/ray/*", "test/deploy/ray.test.ts"],
-    needs: ["ray", "postgres"],
-  },
-  { name: "harness-clis", tests: ["test/harness/harnesses.test.ts"], inputs: launching, needs: packNeeds },
-  {
-    name: "harness-packs",
-    tests: ["test/harness/{harbor-folder,keep-alive,sandboxes,websocket}.test.ts", "test/e2e/harnesses.test.ts", "test/e2e/faults.test.ts"],
-    inputs: rollouts,
-    needs: ["docker", ...packNeeds, "harness:mini-swe-agent"],
-  },
+/** Tests that read sources, documents or other tests: nothing is left out of their inputs. */
+export const ofAll: readonly string[] = [
+  "test/{docs,heavy,house,package}.test.ts",
+  "test/bench/readme-figures.test.ts",
+  "test/{contracts,interop/harbor,proxy/continuity}/*-{page,readme}.test.ts",
 ];
 
 const repository = join(import.meta.dirname, "..");
 
-/** Test files of the suite, as paths from the root. */
-export function filesOf(suite: Suite, root = repository): string[] {
-  return globSync(suite.tests, { cwd: root }).sort();
-}
-
-/** The files among these that no suite has, each as one. Its needs are all that its text names. */
-export function suitesOfFiles(files: string[], known: readonly Suite[] = suites, root = repository): Suite[] {
-  const inSuites = new Set(known.flatMap((suite) => filesOf(suite, root)));
-  return files
-    .filter((file) => !inSuites.has(file))
-    .map((file) => {
-      const text = readFileSync(join(root, file), "utf8");
-      return { name: file.replaceAll("/", "-"), tests: [file], inputs: null, needs: needs.filter((need) => text.includes(`"${need}"`)) };
-    });
-}
-
-/** Is it one of the suite's inputs? Documents are not. */
-export function isInput(suite: Suite, path: string): boolean {
-  if (suite.inputs === null) return isInputOfFile(path, suite.tests);
-  return !path.endsWith(".md") && suite.inputs.some((glob) => matchesGlob(path, glob));
-}
-
-/** The suites that need not run again: all of their files are in `files`, their needs are here, and this content was green. */
-export async function unchangedSuites(files: string[], known: readonly Suite[] = suites, root = repository): Promise<Unchanged[]> {
+/** The files among these that need not run again: they passed whole on the same inputs, and their needs are here. */
+export async function unchangedFiles(files: string[], root = repository): Promise<Unchanged[]> {
   if (process.env.ALIDADE_TEST_AGAIN === "1") return [];
+  const contents = contentsOf(root);
   const found: Unchanged[] = [];
-  for (const [suite, hash] of beginSuites(files, known, root)) {
-    const last = lastGreen(suite, hash);
-    if (last !== null && (await Promise.all(suite.needs.map(missing))).every((reason) => reason === null))
-      found.push({ suite, files: filesOf(suite, root), last });
+  for (const file of files) {
+    const last = marksOf(file).find((mark) => holds(mark, file, contents, root));
+    if (last !== undefined && (await Promise.all(last.needs.map(missing))).every((reason) => reason === null)) found.push({ file, last });
   }
   return found;
 }
 
-/** The suites whose files are all among these. */
-export function beginSuites(files: string[], known: readonly Suite[] = suites, root = repository): Begun {
-  const whole = known.filter((suite) => {
-    const own = filesOf(suite, root);
-    return own.length > 0 && own.every((file) => files.includes(file));
-  });
-  return new Map(hashInputs(whole, root));
+function holds(mark: Mark, file: string, contents: Contents, root: string): boolean {
+  return (
+    Object.entries(mark.modules).every(([path, hash]) => contents.get(path) === hash) && mark.rest === hashOfRest(file, contents, root)
+  );
 }
 
-/** Marks each suite whose files have all run and passed with nothing left out. To be called whenever results came in. */
-export function noteGreen(results: ReadonlyMap<string, FileResult>, begun: Begun, root = repository): void {
-  const green = [...begun.keys()].filter((suite) => {
-    const ran = filesOf(suite, root).map((file) => results.get(file));
-    const slow = suite.inputs !== null || ran.some((one) => one !== undefined && one.seconds >= SLOW_S);
-    return slow && ran.every((one) => one !== undefined && one.passed > 0 && one.failed === 0 && one.skipped === 0);
-  });
-  if (green.length === 0) return;
-  for (const [suite, hash] of hashInputs(green, root)) {
-    const before = begun.get(suite);
-    begun.delete(suite);
-    // Edited while it ran: what was green is not what lies here.
-    if (hash !== before) continue;
-    const place = markOf(suite, hash);
-    mkdirSync(dirname(place), { recursive: true });
-    writeFileSync(place, JSON.stringify({ date: new Date().toISOString(), commit: commitOf(root) } satisfies GreenRun));
+export function beginMarks(lists: string, root = repository): Begun {
+  return { contents: contentsOf(root), lists };
+}
+
+/** For the processes of test files: their NODE_OPTIONS. */
+export function recording(lists: string): string {
+  const recorder = `${pathToFileURL(join(import.meta.dirname, "loaded.mjs")).href}?in=${encodeURIComponent(lists)}`;
+  return [process.env.NODE_OPTIONS, "--import", recorder].filter(Boolean).join(" ");
+}
+
+/** Marks a file that ran long enough and passed with nothing left out. To be called when its process has ended. */
+export function noteGreen(file: string, result: FileResult, { contents: before, lists }: Begun, root = repository): void {
+  const { passed, failed, skipped, seconds } = result;
+  if (seconds < SLOW_S || passed === 0 || failed > 0 || skipped > 0) return;
+  const lines = readOrEmpty(join(lists, flat(file)))
+    .toString()
+    .split("\n");
+  const after = contentsOf(root);
+  // What is in neither is a test's own scratch, or a package.
+  const modules = valuesOf("module").filter((path) => before.has(path) || after.has(path));
+  // The recorder did not run, or the tree was edited meanwhile: what was green is not what lies here.
+  if (!modules.includes(file) || modules.some((path) => before.get(path) !== after.get(path))) return;
+  const rest = hashOfRest(file, after, root);
+  if (rest !== hashOfRest(file, before, root)) return;
+  const mark: Mark = {
+    date: new Date().toISOString(),
+    commit: commitOf(root),
+    rest,
+    modules: Object.fromEntries(modules.sort().map((path) => [path, after.get(path) ?? ""])),
+    needs: needs.filter((need) => valuesOf("need").includes(need)),
+  };
+  const others = marksOf(file).filter((other) => !holds(other, file, after, root));
+  const place = placeOf(file);
+  mkdirSync(dirname(place), { recursive: true });
+  writeFileSync(`${place}.new`, JSON.stringify([mark, ...others].slice(0, KEPT)));
+  renameSync(`${place}.new`, place);
+
+  function valuesOf(kind: string): string[] {
+    return [...new Set(lines.filter((line) => line.startsWith(`${kind} `)).map((line) => line.slice(kind.length + 1)))];
   }
 }
 
-/** Each suite with the hash over paths and content of its inputs, and over the Node that runs them. */
-function hashInputs(chosen: readonly Suite[], root: string): [Suite, string][] {
-  const contents = new Map<string, string>();
-  const contentOf = (path: string): string => {
-    const known =
-      contents.get(path) ??
-      createHash("sha256")
-        .update(readOrEmpty(join(root, path)))
-        .digest("hex");
-    contents.set(path, known);
-    return known;
-  };
-  const everything = chosen.some(({ inputs }) => inputs === null) ? pathsOfGit(root) : [];
-  return chosen.map((suite) => {
-    const paths = suite.inputs === null ? everything : pathsOfGlobs(suite.inputs, root);
-    const hash = createHash("sha256").update(`${process.version} ${process.arch}`);
-    for (const path of paths.filter((one) => isInput(suite, one)).sort()) hash.update(`\0${path}\0${contentOf(path)}`);
-    return [suite, hash.digest("hex").slice(0, 16)];
-  });
+/** Over what a test file depends on whatever it loads, and over the Node that runs it. */
+function hashOfRest(file: string, contents: Contents, root: string): string {
+  const text = readOrEmpty(join(root, file)).toString();
+  const [all, modules] = [isAmong(ofAll, file), isAmong(ofModules, file)];
+  const hash = createHash("sha256").update(`${process.version} ${process.arch} ${commonHash(contents)}`);
+  for (const [path, content] of contents)
+    if (all || (modules && isModule.test(path) && !path.endsWith(".test.ts")) || isDocumentOf(text, path))
+      hash.update(`\0${path}\0${content}`);
+  return hash.digest("hex").slice(0, 16);
 }
 
-function pathsOfGlobs(globs: string[], root: string): string[] {
-  const entries = globSync(globs, { cwd: root, withFileTypes: true, exclude: ["**/node_modules/**", "**/__pycache__/**"] });
-  return entries.filter((entry) => entry.isFile()).map((entry) => posix.join(relative(root, entry.parentPath), entry.name));
+const commonHashes = new WeakMap<Contents, string>();
+
+/** Over what every test file depends on. */
+function commonHash(contents: Contents): string {
+  const kept = commonHashes.get(contents);
+  if (kept !== undefined) return kept;
+  const hash = createHash("sha256");
+  for (const [path, content] of contents) if (isCommonInput(path)) hash.update(`\0${path}\0${content}`);
+  const made = hash.digest("hex");
+  commonHashes.set(contents, made);
+  return made;
 }
 
-/** Documents are inputs of the tests that read them, which are quick or say so by their text. */
-function isInputOfFile(path: string, tests: string[]): boolean {
-  if (path.endsWith(".test.ts")) return tests.includes(path);
-  return !path.endsWith(".md") || (path.startsWith("docs/guides/") && tests.includes("test/guides.test.ts"));
+export function isCommonInput(path: string): boolean {
+  return isModule.test(path) ? isAmong(unseen, path) && !path.endsWith(".test.ts") : !path.endsWith(".md");
 }
 
-/** All that is tracked, and what would be. */
-function pathsOfGit(root: string): string[] {
+/** A test names the documents that it reads, or their folder. */
+function isDocumentOf(text: string, path: string): boolean {
+  return path.endsWith(".md") && (text.includes(path) || (path.includes("/") && text.includes(`"${dirname(path)}"`)));
+}
+
+function isAmong(globs: readonly string[], path: string): boolean {
+  return globs.some((glob) => matchesGlob(path, glob));
+}
+
+const known = new Map<string, { stamp: string; hash: string }>();
+
+/** All that is tracked, and what would be; a tracked file may have been deleted. */
+function contentsOf(root: string): Contents {
   const command = ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-  return [...new Set(execFileSync("git", command, { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean))];
+  const paths = [...new Set(execFileSync("git", command, { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean))].sort();
+  return new Map(
+    paths.flatMap((path) => {
+      const hash = hashAt(join(root, path));
+      return hash === null ? [] : [[path, hash] as const];
+    }),
+  );
 }
 
-/** A tracked file may have been deleted. */
+/** Null where nothing is. */
+function hashAt(path: string): string | null {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats?.isFile()) return null;
+  const stamp = `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
+  const before = known.get(path);
+  if (before?.stamp === stamp) return before.hash;
+  const hash = createHash("sha256").update(readFileSync(path)).digest("hex").slice(0, 16);
+  known.set(path, { stamp, hash });
+  return hash;
+}
+
 function readOrEmpty(path: string): Buffer {
   try {
     return readFileSync(path);
@@ -196,20 +204,26 @@ function readOrEmpty(path: string): Buffer {
   }
 }
 
-export function sayUnchanged({ suite, files, last }: Unchanged): string {
-  return `Not run again: ${suite.name} (${files.join(", ")}): nothing that it depends on has changed since it passed whole on ${last.date} at commit ${last.commit}. To run it: ALIDADE_TEST_AGAIN=1 npm test`;
+export function sayUnchanged({ file, last }: Unchanged): string {
+  return `Not run again: ${file}: nothing that it depends on has changed since it passed whole on ${last.date} at commit ${last.commit}. To run it: ALIDADE_TEST_AGAIN=1 npm test`;
 }
 
-function lastGreen(suite: Suite, hash: string): GreenRun | null {
+/** The latest first. None where nothing readable is. */
+function marksOf(file: string): Mark[] {
   try {
-    return JSON.parse(readFileSync(markOf(suite, hash), "utf8")) as GreenRun;
+    return z.array(Mark).parse(JSON.parse(readFileSync(placeOf(file), "utf8")));
   } catch {
-    return null;
+    return [];
   }
 }
 
-function markOf(suite: Suite, hash: string): string {
-  return cachePlace("green", `${suite.name}-${hash}`);
+function placeOf(file: string): string {
+  return cachePlace("green", `${flat(file)}.json`);
+}
+
+/** As loaded.mjs names the list of a test file. */
+function flat(file: string): string {
+  return file.replaceAll("/", "-");
 }
 
 /** For people: the content decides, and work that is not committed is part of it. */

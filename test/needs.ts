@@ -7,6 +7,7 @@
  *       if (!(await need(t, "docker")) || !(await need(t, "harness:pi"))) return;
  */
 import { execFile } from "node:child_process";
+import { channel } from "node:diagnostics_channel";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -134,6 +135,7 @@ export function missing(what: Need): Promise<string | null> {
   const { missing: probe } = kinds[what];
   const known = found.get(probe) ?? probe();
   found.set(probe, known);
+  channel("alidade:need").publish(what); // for loaded.mjs
   return known;
 }
 

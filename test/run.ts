@@ -7,26 +7,16 @@
  *     npm test -- '!interop/consumers'  the files whose path does not contain it
  *     ALIDADE_TEST_ALL=1 npm test       all of them; what is left out is a failure (CI)
  *     ALIDADE_TEST_SECOND_TRY=1 npm test  up to three files that fail run once more, each alone; what passes then is named (CI)
- *     ALIDADE_TEST_AGAIN=1 npm test     also heavy suites that were green here and depend on nothing that has changed (green.ts)
+ *     ALIDADE_TEST_AGAIN=1 npm test     also slow files that were green here and depend on nothing that has changed (green.ts)
  */
-import { globSync, readFileSync } from "node:fs";
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { run } from "node:test";
 import { inspect } from "node:util";
 import { messageOf } from "../base/errors.ts";
 import { ensureBaseImage } from "../sandboxes/docker/images/made/base-image.ts";
-import {
-  type Begun,
-  beginSuites,
-  type FileCounts,
-  type FileResult,
-  noteGreen,
-  sayUnchanged,
-  suites,
-  suitesOfFiles,
-  unchangedSuites,
-} from "./green.ts";
+import { type Begun, beginMarks, type FileCounts, type FileResult, noteGreen, recording, sayUnchanged, unchangedFiles } from "./green.ts";
 import { heavyOf, sayHeavy } from "./heavy.ts";
 import { type LaunchedVllm, launchVllm } from "./interop/vllm/start.ts";
 import { missing } from "./needs.ts";
@@ -63,9 +53,9 @@ async function main(filters: string[]): Promise<number> {
     console.error(`No test file's path contains ${filters.map((filter) => `"${filter}"`).join(" or ")}. All of them: ls test/**/*.test.ts`);
     return 1;
   }
-  // Who names a file wants to see it run.
-  const known = filters.every((filter) => filter.startsWith("!")) ? [...suites, ...suitesOfFiles(chosen)] : suites;
-  const unchanged = await unchangedSuites(chosen, known);
+  // Who names a file wants to see it run; CI names those of each stage.
+  const keepsMarks = everythingNeeded || filters.every((filter) => filter.startsWith("!"));
+  const unchanged = keepsMarks ? await unchangedFiles(chosen) : [];
   const passed = passedBefore(chosen);
   const tooHeavy = heavyOf(chosen, filters);
   const notRun = [
@@ -73,24 +63,31 @@ async function main(filters: string[]): Promise<number> {
     ...(passed.length > 0 ? [sayPassed(passed)] : []),
     ...(tooHeavy.length > 0 ? [sayHeavy(tooHeavy)] : []),
   ];
-  const out = new Set([...passed, ...tooHeavy, ...unchanged.flatMap((one) => one.files)]);
+  const out = new Set([...passed, ...tooHeavy, ...unchanged.map(({ file }) => file)]);
   const files = chosen.filter((file) => !out.has(file));
   for (const line of notRun) console.log(line);
   if (files.length === 0) return 0;
-  const begun = beginSuites(files, known);
+  using lists = keepsMarks ? temporaryFolder() : null;
+  const begun = lists && beginMarks(lists.path);
   console.log(`${files.length} test files, ${CONCURRENCY} at a time, Node ${process.versions.node}`);
   await buildBaseImage(files);
   await using vllm = await sharedVllm(files);
   Object.assign(process.env, vllm?.env);
   const outcome = await runFiles(files, CONCURRENCY, begun);
-  const unsteady = process.env.ALIDADE_TEST_SECOND_TRY === "1" ? await tryAgain(outcome) : [];
-  noteGreen(outcome.results, begun);
+  const unsteady = process.env.ALIDADE_TEST_SECOND_TRY === "1" ? await tryAgain(outcome, begun) : [];
   notePassed(outcome.results);
   const code = close(outcome);
   for (const { file, title } of unsteady)
     console.log(`Failed at first, and passed alone: ${file} › ${title}. Its test or its code waits for the clock: mend it.`);
   for (const line of notRun) console.log(line);
   return code;
+}
+
+/** Processes of any user may write there. */
+function temporaryFolder(): Disposable & { path: string } {
+  const path = mkdtempSync(join(tmpdir(), "alidade-loaded-"));
+  chmodSync(path, 0o777);
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 function chooseFiles(filters: string[]): string[] {
@@ -129,11 +126,11 @@ async function sharedVllm(files: string[]): Promise<LaunchedVllm | undefined> {
  * Failed files, alone and once more. Real servers on a shared machine fail rarely for its load; a file that fails twice is broken.
  * Puts what they came to into `outcome`; returns the failures that were not seen again.
  */
-async function tryAgain(outcome: Outcome): Promise<Failure[]> {
+async function tryAgain(outcome: Outcome, begun: Begun | null): Promise<Failure[]> {
   const files = [...outcome.results].filter(([, { failed }]) => failed > 0).map(([file]) => file);
   if (files.length === 0 || files.length > MOST_TRIED_AGAIN) return [];
   console.log(`\nOnce more, alone: ${files.join(", ")}`);
-  const again = await runFiles(files, 1);
+  const again = await runFiles(files, 1, begun);
   const before = outcome.failures.filter(({ file }) => files.includes(file));
   for (const file of files) {
     const [first, second] = [outcome.results.get(file), again.results.get(file)];
@@ -145,7 +142,7 @@ async function tryAgain(outcome: Outcome): Promise<Failure[]> {
   return before.filter(({ file }) => again.results.get(file)?.failed === 0);
 }
 
-async function runFiles(files: string[], concurrency: number, begun: Begun = new Map()): Promise<Outcome> {
+async function runFiles(files: string[], concurrency: number, begun: Begun | null): Promise<Outcome> {
   const failures: Failure[] = [];
   const skips: Skip[] = [];
   const results = new Map<string, FileResult>();
@@ -161,6 +158,7 @@ async function runFiles(files: string[], concurrency: number, begun: Begun = new
     concurrency,
     timeout: TEST_LIMIT_MS,
     execArgv: ["--import", join(import.meta.dirname, "end-of-file.ts")],
+    env: begun === null ? process.env : { ...process.env, NODE_OPTIONS: recording(begun.lists) },
   });
   for await (const { type, data } of events) {
     const file = "file" in data && data.file ? relative(root, data.file) : "";
@@ -201,8 +199,9 @@ async function runFiles(files: string[], concurrency: number, begun: Begun = new
   function reportFile(file: string, counted: FileCounts): void {
     const { passed, failed, skipped } = counted;
     const seconds = clock(file);
-    results.set(file, { ...counted, seconds });
-    noteGreen(results, begun);
+    const result = { ...counted, seconds };
+    results.set(file, result);
+    if (begun !== null) noteGreen(file, result, begun);
     const parts = [`${passed} passed`, failed > 0 ? `${failed} failed` : "", skipped > 0 ? `${skipped} left out` : ""].filter(Boolean);
     console.log(`${failed > 0 ? "✖" : "✔"} ${file}  ${parts.join(", ")}  ${seconds.toFixed(1)} s`);
     if (failed === 0) return;
