@@ -8,7 +8,7 @@ import { Policy } from "../base/schema/policy.ts";
 import { Tier } from "../base/schema/rollout.ts";
 import { Purpose, RequestClass, SessionOptions } from "../base/schema/session-spec.ts";
 import { GradingPlace } from "../base/schema/task.ts";
-import { engineRegistry } from "../engines/index.ts";
+import { engineRegistry, whyNoEngineUrl } from "../engines/index.ts";
 import { RewardRule } from "../graders/harbor/index.ts";
 import { NamedGraderServer } from "../graders/index.ts";
 import { harnessRegistry } from "../harnesses/index.ts";
@@ -53,6 +53,35 @@ const NamedPolicy = Policy.extend({
   step: Policy.shape.step.default(null),
   engine_version: z.string().optional().describe("the engine's own name of these weights, where it is another than `version`"),
 });
+
+/** More than any loss asks for; a run's records would grow by kilobytes a token. */
+export const mostTeacherTop = 64;
+
+const RunTeacher = z.strictObject({
+  engine: z
+    .string()
+    .refine((text) => whyNoEngineUrl(text) === null, { error: ({ input }) => whyNoEngineUrl(String(input)) ?? "" })
+    .describe("URL of the server of the teacher"),
+  kind: plugIn(engineRegistry, "what server it is").default("vllm"),
+  api_key_env: engineFields.api_key_env,
+  model: z.string().min(1).optional().describe("model of that server that scores (needed where it serves several)"),
+  top_k: z
+    .number()
+    .int()
+    .positive()
+    .max(mostTeacherTop)
+    .optional()
+    .describe("keeps also so many of its likeliest tokens at each place; each costs some 25 bytes a sampled token"),
+  concurrency: z.number().int().positive().default(4).describe("rollouts that it scores at once"),
+  tries: z.number().int().min(1).max(20).default(3).describe("how often it is asked about a rollout that it does not answer"),
+  seconds: z
+    .number()
+    .positive()
+    .max(86_400)
+    .default(300)
+    .describe("how long a graded rollout waits for it, in the line and in all tries; then it goes on without logprobs, with the reason"),
+});
+export type RunTeacher = z.infer<typeof RunTeacher>;
 
 export const Config = z.strictObject({
   engine: z
@@ -312,6 +341,11 @@ export const Config = z.strictObject({
   policy: NamedPolicy.nullable()
     .default(null)
     .describe("the trainer's name for the weights, stamped on every call; refused where an engine says that it serves others"),
+  teacher: RunTeacher.nullable()
+    .default(null)
+    .describe(
+      "another model that scores each rollout of training when it is graded, as `alidade score` does for a finished run; null: none",
+    ),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
   resume: z
     .enum(["replay", "again"])

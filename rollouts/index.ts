@@ -17,5 +17,5 @@ export { type Rollouts, rolloutsOn } from "./rollouts.ts";
 export type { RolloutOutcome } from "./run-rollout.ts";
 export type { NetworkOptions, ProgressEvent, RunSetup } from "./run-setup.ts";
 export { type Batch, runTasks } from "./run-tasks.ts";
-export { type ScoredRollout, type Scoring, score } from "./score.ts";
 export { type Concurrency, makeSlots, type Slots } from "./slots.ts";
+export { type AskableTeacher, RolloutTeacher, type ScoredRollout, type Scoring, score } from "./teacher/index.ts";

@@ -1,7 +1,7 @@
 /**
  * One attempt at a rollout, read from top to bottom: lease a sandbox, open a session, run the harness, seal the
- * session, take the work out, reconstruct, grade elsewhere, store. A failure at any step is a record, not an exception,
- * and reconstruction runs whatever happened before.
+ * session, take the work out, reconstruct, grade elsewhere, ask the teacher if there is one, store. A failure at any step
+ * is a record, not an exception, and reconstruction runs whatever happened before.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError, asAlidadeError, messageOf } from "../base/errors.ts";
@@ -25,7 +25,7 @@ import {
 import { isShared, keepsProcesses, lendSandbox, standStill } from "../graders/shared/index.ts";
 import { toErrorRecord } from "../proxy/index.ts";
 import { isFull } from "../proxy/store/index.ts";
-import { reconstruct, reconstruction } from "../reconstruct/index.ts";
+import { reconstruct, reconstruction, wasAnswered } from "../reconstruct/index.ts";
 import type { ExpectedSandbox } from "../sandboxes/index.ts";
 import { engineAddresses, type NetworkRules, plainRules } from "../sandboxes/network/index.ts";
 import { runDialogue } from "./dialogue/index.ts";
@@ -119,6 +119,8 @@ type Attempting = {
   stray: AbortSignal;
   waiting: AbortSignal;
 };
+
+type Concluding = Pick<Attempting, "setup" | "plan" | "attempt" | "signal">;
 
 /** Time for what listens to the signal. What waits for a stream that an exception broke may wait for ever. */
 const strayGraceMs = 10_000;
@@ -292,15 +294,26 @@ function workOf({ folder }: RunSetup, { sandbox, delivered, setUp }: PreparedRol
   return takeWork(sandbox, task, delivered, folder.blobs, signal, setUp);
 }
 
-async function conclude({ setup, plan, attempt, signal }: Attempting): Promise<RolloutOutcome> {
+async function conclude({ setup, plan, attempt, signal }: Concluding): Promise<RolloutOutcome> {
   const { session } = attempt;
   if (session) await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));
   await readLog(setup, attempt);
-  const trajectory = attempt.told?.({ ...around(plan, attempt), ...worthOf(attempt) }) ?? null;
+  const graded = attempt.told?.({ ...around(plan, attempt), ...worthOf(attempt) }) ?? null;
+  const trajectory = graded && (await taught({ setup, plan, attempt, signal }, graded));
   const record = recordOf(plan, attempt, "done", trajectory);
   await whenThereIsSpace(setup, signal, () => (trajectory ? setup.folder.keep(trajectory, record) : Promise.resolve()));
   await whenThereIsSpace(setup, signal, () => setup.folder.record(record));
   return { record, trajectory };
+}
+
+/** With a teacher's logprobs. It holds no place of a sandbox or of a grading meanwhile, and an evaluation has no use for them. */
+async function taught({ setup, plan, attempt, signal }: Concluding, graded: Trajectory): Promise<Trajectory> {
+  if (setup.teacher === undefined || (plan.session.purpose ?? "train") !== "train") return graded;
+  enter({ setup, plan, attempt }, "teach");
+  const trajectory = await setup.teacher.teach(graded, signal);
+  if (trajectory.teacher !== undefined && wasAnswered(trajectory)) attempt.times.scored = trajectory.teacher.scored;
+  attempt.times.done = Date.now();
+  return trajectory;
 }
 
 /**
@@ -332,7 +345,7 @@ async function readLog({ proxy }: RunSetup, attempt: RunningAttempt): Promise<vo
   }
 }
 
-function enter({ setup, plan, attempt }: Attempting, state: "init" | "run" | "post"): void {
+function enter({ setup, plan, attempt }: Omit<Concluding, "signal">, state: "init" | "run" | "post" | "teach"): void {
   attempt.times[state] = Date.now();
   const { set_id = setup.run_id, rollout_id, sample_index, task } = plan;
   setup.onProgress({ type: "state", set_id, rollout_id, task_id: task.task_id, sample_index, attempt: plan.attempt, state });

@@ -12,6 +12,7 @@ import type { ForwardBounds } from "../sandboxes/network/index.ts";
 import type { PublicGrant } from "./accepted/public-network.ts";
 import type { RunFolder } from "./records/run-folder.ts";
 import type { Slots } from "./slots.ts";
+import type { RolloutTeacher } from "./teacher/rollout-teacher.ts";
 
 export type RunSetup = {
   /** Label of every sandbox; it tells a reaper the owner. */
@@ -34,6 +35,8 @@ export type RunSetup = {
   max_null_share?: number;
   /** What the operator lets tasks reach; where left out named hosts, and never the whole public network. */
   network?: NetworkOptions;
+  /** Scores each rollout that is no evaluation, before its trajectory is kept; none is scored where left out. */
+  teacher?: Pick<RolloutTeacher, "teach">;
   folder: RecordPlace;
   slots: Slots;
   /** The time between two attempts; by the clock where left out. Rejects when the signal fires. */
@@ -66,7 +69,7 @@ export type ProgressEvent =
       task_id: string;
       sample_index: number;
       attempt: number;
-      state: "init" | "run" | "post";
+      state: "init" | "run" | "post" | "teach";
     }
   | { type: "done"; record: RolloutRecord }
   | { type: "note"; text: string };

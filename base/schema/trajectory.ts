@@ -173,7 +173,7 @@ export const TeacherScore = z.strictObject({
 });
 export type TeacherScore = z.infer<typeof TeacherScore>;
 
-/** The model that scored what the policy had sampled (`alidade score`). */
+/** The model that was asked to score what the policy had sampled. */
 export const Teacher = z.strictObject({
   /** Kind of the engine. */
   engine: z.string(),
@@ -181,10 +181,11 @@ export const Teacher = z.strictObject({
   model: z.string(),
   /** The engine's own name of the weights; null: it has none. */
   weight_version: z.string().nullable(),
-  /** Whether the sampling engine has its tokenizer: `unknown` where either gave no fingerprint. Another tokenizer is refused. */
-  tokenizer: z.enum(["same", "unknown"]),
+  /** Whether the sampling engine has its tokenizer: `unknown` where either gave no fingerprint; `other`: so nothing was scored. */
+  tokenizer: z.enum(["same", "unknown", "other"]),
   /** How many of its likeliest tokens stand at each place. Absent: none. */
   top_k: z.number().int().positive().optional(),
+  /** When it had scored, or was given up. */
   scored: Time,
 });
 export type Teacher = z.infer<typeof Teacher>;

@@ -16,6 +16,7 @@ import { loadPlugIns } from "./flags/plug-in-flags.ts";
 import { addRolloutFlags } from "./flags/rollout-flags.ts";
 import { addTaskChoice } from "./flags/task-choice.ts";
 import { harborRewardOption, imagesOption, keepProcessesOption, repositoriesOption, taskEnvOption } from "./flags/task-grants.ts";
+import { teacherOf } from "./flags/teacher-flags.ts";
 import { addTrustFlags } from "./flags/trust-flags.ts";
 import { openEngines } from "./proxy/open-engine.ts";
 import { controlTokenOf, tellControl } from "./proxy/tell-control.ts";
@@ -106,7 +107,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   return newRun(tasks, flags);
 }
 
-/** The run's options as it began. On resume only the engine's URL or the machine may differ. */
+/** The run's options as it began. On resume only the URLs of engine and teacher or the machine may differ. */
 async function resumed(
   path: string,
   tasks: string[],
@@ -118,6 +119,7 @@ async function resumed(
     engine,
     kind,
     apiKeyEnv,
+    teacher,
     overcommit,
     otel,
     logFormat,
@@ -136,7 +138,7 @@ async function resumed(
     config: await loadConfig({
       env: {},
       defaults: config,
-      overrides: { ...enginesOf({ engine, kind, apiKeyEnv }), overcommit, ...watchOf({ otel, logFormat }) },
+      overrides: { ...enginesOf({ engine, kind, apiKeyEnv }), ...teacherOf({ teacher }), overcommit, ...watchOf({ otel, logFormat }) },
     }),
   };
 }

@@ -48,6 +48,13 @@ export async function scoreNodes(
   return scores;
 }
 
+/** Node id -> nulls, for every sampled node, if the teacher gave none. A node that it would not have scored keeps its own reason. */
+export function unscoredNodes(trajectory: Trajectory, reason: TeacherReason): Map<string, TeacherScore> {
+  const own = reasonsOf(trajectory, true);
+  const sampled = trajectory.nodes.filter(({ kind }) => kind === "sampled");
+  return new Map(sampled.map((node) => [node.node_id, unscored(node, own.get(node.node_id) ?? reason)]));
+}
+
 /** A copy with the scores beside its tokens. Scores of an earlier teacher are gone from it. */
 export function withTeacher(trajectory: Trajectory, teacher: Teacher, scores: ReadonlyMap<string, TeacherScore>): Trajectory {
   const nodes = trajectory.nodes.map(({ teacher: _earlier, ...node }): TreeNode => {

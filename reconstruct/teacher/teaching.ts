@@ -33,3 +33,8 @@ export function teachingOf({ nodes }: Pick<Trajectory, "nodes">): Teaching {
   }
   return sum;
 }
+
+/** Did the teacher answer? If not, asking again may give scores. */
+export function wasAnswered({ nodes }: Pick<Trajectory, "nodes">): boolean {
+  return !nodes.some(({ teacher }) => teacher?.reason === "not_answered" || teacher?.reason === "refused");
+}

@@ -11,7 +11,7 @@ import type { LinePlace } from "../../proxy/store/index.ts";
 import type { AttemptFidelity } from "./attempt-fidelity.ts";
 
 /** Raised when the rows change, so that a file of an older version is made anew. */
-export const indexLayout = 5;
+export const indexLayout = 6;
 
 /** A trajectory without its calls, messages and tokens. */
 export type TrajectoryFigures = {
@@ -81,7 +81,10 @@ export type RecordFigures = {
 };
 
 /** Seconds from one step of a rollout to the next; null where it did not come so far. */
-export type PhaseSeconds = { queue: number | null; init: number | null; run: number | null; grade: number | null };
+export type PhaseSeconds = Record<(typeof phaseNames)[number], number | null>;
+
+/** In their order. `teach`: the teacher's time, of a run or a service that has one. */
+export const phaseNames = ["queue", "init", "run", "grade", "teach"] as const;
 
 /** What a verdict says in a line. Counts are null where the grader counts no tests. */
 export type VerdictFigures = {

@@ -4,6 +4,7 @@ export {
   indexedFiles,
   type LooseSession,
   type PhaseSeconds,
+  phaseNames,
   type RecordFigures,
   type TrajectoryFigures,
   type VerdictFigures,

@@ -170,7 +170,7 @@ function recordFiguresOf(record: RolloutRecord): RecordFigures {
     end: error?.code ?? record.stop_reason,
     mask_reason,
     begun: times.queued ?? null,
-    seconds: between(times.run, times.done),
+    seconds: between(times.run, times.teach ?? times.done),
     phases: phaseSeconds(times),
     harness_version: record.harness_version,
     verdict: verdict && verdictFiguresOf(verdict),

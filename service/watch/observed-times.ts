@@ -5,11 +5,16 @@ import type { MetricFamily } from "../../base/wire/prometheus-text.ts";
 import { stageTimes } from "./stage-times.ts";
 
 export class ObservedTimes implements Watcher {
-  readonly #stages = new Histogram("alidade_stage_seconds", "How long a stage of an attempt took: queue, init, run, grade, store.");
+  readonly #stages = new Histogram("alidade_stage_seconds", "How long a stage of an attempt took: queue, init, run, grade, teach, store.");
   readonly #calls = new Histogram("alidade_call_seconds", "From a call's beginning to its end in the log, by engine.");
   readonly #firstTokens = new Histogram("alidade_first_token_seconds", "From a try's beginning to its first token, by engine.");
 
+  /** Outcome -> attempts that a teacher was asked about. */
+  readonly #taught = { scored: 0, unscored: 0 };
+
   attempt(attempt: EndedAttempt): void {
+    const { teach, scored } = attempt.record.times;
+    if (teach !== undefined) this.#taught[scored === undefined ? "unscored" : "scored"] += 1;
     for (const { name, start, end, isCut } of stageTimes(attempt)) if (!isCut) this.#stages.observe((end - start) / 1000, { stage: name });
   }
 
@@ -22,7 +27,16 @@ export class ObservedTimes implements Watcher {
   set(): void {}
 
   families(): MetricFamily[] {
-    return [this.#stages, this.#calls, this.#firstTokens].map((histogram) => histogram.family());
+    return [...[this.#stages, this.#calls, this.#firstTokens].map((histogram) => histogram.family()), this.#taughtFamily()];
+  }
+
+  #taughtFamily(): MetricFamily {
+    return {
+      name: "alidade_teacher_attempts_total",
+      help: "Attempts that the teacher was asked about, by what came of it: scored, unscored.",
+      type: "counter",
+      samples: Object.entries(this.#taught).map(([outcome, value]) => ({ labels: { outcome }, value })),
+    };
   }
 }
 

@@ -2,21 +2,23 @@
 import type { EndedAttempt } from "../../base/schema/watcher.ts";
 
 /** `isCut`: the attempt ended in it. */
-export type StageTime = { name: "queue" | "init" | "run" | "grade" | "store"; start: number; end: number; isCut: boolean };
+export type StageTime = { name: "queue" | "init" | "run" | "grade" | "teach" | "store"; start: number; end: number; isCut: boolean };
 
-/** Each stage with the times at which it begins and ends; one that was never begun is left out. */
+/** Each stage with the times at which it begins and ends (the first of those on record); one that was never begun is left out. */
 const stages = [
-  ["queue", "queued", "init"],
-  ["init", "init", "ready"],
-  ["run", "run", "ran"],
-  ["grade", "post", "done"],
+  ["queue", "queued", ["init"]],
+  ["init", "init", ["ready"]],
+  ["run", "run", ["ran"]],
+  ["grade", "post", ["teach", "done"]],
+  ["teach", "teach", ["done"]],
 ] as const;
 
 export function stageTimes({ record: { times }, stored }: EndedAttempt): StageTime[] {
   const { done = stored } = times;
   const begun = stages.flatMap(([name, from, to]): StageTime[] => {
     const start = times[from];
-    return start === undefined ? [] : [{ name, start, end: times[to] ?? done, isCut: times[to] === undefined }];
+    const end = to.map((each) => times[each]).find((time) => time !== undefined);
+    return start === undefined ? [] : [{ name, start, end: end ?? done, isCut: end === undefined }];
   });
   return [...begun, { name: "store", start: done, end: stored, isCut: false }];
 }

@@ -126,12 +126,14 @@ test("a row says the seconds of each phase, the verdict's words, and why tokens 
   const lines = [
     { ...rollout, rollout_id: "a", session_id: "sesa", verdict: graded, times },
     { ...rollout, rollout_id: "b", verdict: unmeasured, times: { queued: 1000, done: 2000 } },
+    { ...rollout, rollout_id: "c", verdict: graded, times: { ...times, teach: 21_500, done: 24_000 } },
   ];
   await writeFile(join(folder, "rollouts.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   const { records, trajectories } = await openIndex(folder);
-  const [a, b] = records.map(({ figures }) => figures);
-  assert.deepEqual(a?.phases, { queue: 2, init: 4, run: 13, grade: 1.5 });
-  assert.deepEqual(b?.phases, { queue: 1, init: null, run: null, grade: null });
+  const [a, b, c] = records.map(({ figures }) => figures);
+  assert.deepEqual(a?.phases, { queue: 2, init: 4, run: 13, grade: 1.5, teach: null });
+  assert.deepEqual(b?.phases, { queue: 1, init: null, run: null, grade: null, teach: null });
+  assert.deepEqual([c?.phases, c?.seconds], [{ ...a?.phases, teach: 2.5 }, a?.seconds]);
   assert.deepEqual(a?.verdict, { status: "graded", required: 9, failed_count: 4, failed: ["one", "two", "three"] });
   assert.deepEqual([a?.why_null, b?.why_null?.length], [null, 300]);
   const golden = goldenTrajectory();

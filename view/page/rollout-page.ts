@@ -3,6 +3,7 @@ import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { CoveredTime } from "../../base/statistics/covered-time.ts";
+import { phaseNames } from "../../rollouts/records/index.ts";
 import { describeRecord, whyVerdict } from "../describe-verdict.ts";
 import { type Entry, isOpen } from "../run/entries.ts";
 import type { ViewedRollout } from "../run/viewed-run.ts";
@@ -116,7 +117,7 @@ function times(entry: Entry, trajectory: Trajectory | null): Markup {
   const { phases } = entry;
   if (phases === null)
     return entry.seconds === null ? nothing : markup`<p class="quiet">${seconds(entry.seconds)} from first call to last answer</p>`;
-  const names = ["queue", "init", "run", "grade"] as const;
+  const names = phaseNames.filter((name) => name !== "teach" || phases.teach !== null);
   const parts = names.map((name) => ({ kind: `phase-${name}`, size: phases[name] ?? 0, title: `${name} ${seconds(phases[name])}` }));
   const whole = parts.reduce((sum, { size }) => sum + size, 0);
   const engine = trajectory === null || phases.run === null ? "" : ` · engine ${percent(engineSeconds(trajectory), phases.run)} of run`;

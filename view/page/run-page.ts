@@ -3,6 +3,7 @@ import { edgeCauses } from "../../base/schema/reasons/calls.ts";
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import type { Interval } from "../../base/statistics/intervals.ts";
+import { phaseNames } from "../../rollouts/records/index.ts";
 import { type FilterName, filterNames } from "../run/filters.ts";
 import { writeListQuery } from "../run/query.ts";
 import type { RunOverview, Spread } from "../run/run-figures-of.ts";
@@ -128,7 +129,7 @@ function spread(page: RunPage, found: Spread | null, filter: "turns" | "tokens")
 }
 
 function phases({ phases: found }: RunOverview): Markup {
-  const names = ["queue", "init", "run", "grade"] as const;
+  const names = phaseNames.filter((name) => name !== "teach" || found.teach > 0);
   const parts = names.map((name) => ({ kind: `phase-${name}`, size: found[name], title: `${name} ${seconds(found[name])}` }));
   const whole = parts.reduce((sum, { size }) => sum + size, 0);
   if (whole === 0) return markup`<p class="quiet">none on record</p>`;

@@ -1,5 +1,6 @@
 /** Computes the figures of screen 4 for a run, or for the rollouts that a filter leaves. */
 import { type Statistics, statisticsOf } from "../../base/statistics/statistics.ts";
+import { type PhaseSeconds, phaseNames } from "../../rollouts/records/index.ts";
 import type { Entry } from "./entries.ts";
 import { newestStep } from "./filters.ts";
 import { nullReason } from "./group-table.ts";
@@ -20,7 +21,7 @@ export type RunOverview = {
   turns: Spread | null;
   tokens: Spread | null;
   /** Seconds of each phase, over all rollouts. */
-  phases: Record<"queue" | "init" | "run" | "grade", number>;
+  phases: Record<keyof PhaseSeconds, number>;
 };
 
 /** `bounds[at]`: the upper bound of `counts[at]`. */
@@ -65,10 +66,10 @@ function spreadOf(values: number[]): Spread | null {
 }
 
 function phasesOf(entries: readonly Entry[]): RunOverview["phases"] {
-  const sum = { queue: 0, init: 0, run: 0, grade: 0 };
+  const sum = { queue: 0, init: 0, run: 0, grade: 0, teach: 0 };
   for (const { phases } of entries) {
     if (phases === null) continue;
-    for (const name of ["queue", "init", "run", "grade"] as const) sum[name] += phases[name] ?? 0;
+    for (const name of phaseNames) sum[name] += phases[name] ?? 0;
   }
   return sum;
 }

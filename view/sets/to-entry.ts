@@ -19,7 +19,7 @@ export function toEntry(row: ResultRow, { harness, labels }: Pick<SetSpec, "harn
     temperature: null,
     labels: { ...labels, group_key: row.group_key },
     begun: times.queued ?? null,
-    seconds: between(times.run, times.done),
+    seconds: between(times.run, times.teach ?? times.done),
     harness_version: null,
     agents: [],
     largest_prompt: null,

@@ -1,4 +1,4 @@
-/** Why a sampled token has no logprob of a teacher (`alidade score`). */
+/** Why a sampled token has no logprob of a teacher (`alidade score`, and `teacher` of a run or a service). */
 import type { Meaning } from "./meaning.ts";
 
 export const teacherReasons = {
@@ -17,4 +17,13 @@ export const teacherReasons = {
     cure: "serve the teacher with a larger `--max-model-len`",
   },
   no_logprob: { what: "The teacher's engine gave no logprob for it.", cure: "`alidade doctor` looks at the engine" },
+  not_answered: {
+    what: "The teacher did not answer in the tries and the time that `teacher` of the run or the service allows.",
+    cure: "`alidade score` asks again, for a finished run",
+  },
+  refused: { what: "The teacher's engine refused the rollout.", cure: "the run's notes hold its answer; `alidade score` asks again" },
+  other_tokenizer: {
+    what: "The teacher has another tokenizer than the model that sampled it.",
+    cure: "take a teacher of the policy's own family",
+  },
 } as const satisfies Record<string, Meaning>;

@@ -13,10 +13,12 @@ import { addEngineFlags, type EngineFlags, enginesOf } from "./engine-flags.ts";
 import { dockerEngineOption, graderOption, graderServerOption, sandboxWords, taskFormatOption } from "./plug-in-flags.ts";
 import { addSessionFlags, type SessionFlags, sessionOptionsGiven } from "./session-flags.ts";
 import { verifierNetworkOption } from "./task-grants.ts";
+import { addTeacherFlags, type TeacherFlags, teacherOf } from "./teacher-flags.ts";
 
 export type RolloutFlags = SessionFlags &
   WatchFlags &
-  EngineFlags & {
+  EngineFlags &
+  TeacherFlags & {
     config?: string;
     harness?: string;
     sandbox?: string;
@@ -35,7 +37,7 @@ export type RolloutFlags = SessionFlags &
 
 /** `words` end the sentences that are not the same for all of them. */
 export function addRolloutFlags(command: Command, words: { harness: string; unsafeHost: string; out: string }): Command {
-  return addSessionFlags(addWatchFlags(addEngineFlags(command)))
+  return addTeacherFlags(addSessionFlags(addWatchFlags(addEngineFlags(command))))
     .option("-c, --config <file>", "run file: YAML with any of the keys of `alidade config --schema`")
     .option("--harness <name>", `${harnesses.map(({ name }) => name).join(", ")}, or the file of a plug-in; ${words.harness}`)
     .option("--sandbox <name>", sandboxWords)
@@ -65,6 +67,7 @@ export async function givenRolloutConfig(
   const { config, given } = await givenCommandConfig(flags.config, {
     overrides: {
       ...enginesOf(flags),
+      ...teacherOf(flags),
       harness: flags.harness,
       sandbox: flags.sandbox,
       docker_engines: flags.dockerEngine,

@@ -10,11 +10,15 @@ import { terminal } from "../terminal.ts";
 
 export type OpenEngines = AsyncDisposable & { engines: EngineSpec[] };
 
-/** The list where there is one, else the single engine under its kind's name. */
-export async function openEngines(config: Pick<Config, "engine" | "engines" | "policy">, signal: AbortSignal): Promise<OpenEngines> {
+/** The list where there is one, else the single engine under its kind's name. `field`: where the configuration names that one. */
+export async function openEngines(
+  config: Pick<Config, "engine" | "engines" | "policy">,
+  signal: AbortSignal,
+  field = "engine",
+): Promise<OpenEngines> {
   const { engine } = config;
   const wanted: Wanted[] = config.engines?.map((each, index) => ({ ...each, field: `engines[${index}]` })) ?? [
-    { ...engine, name: engine.url === "practice" ? "practice" : engine.kind, field: "engine" },
+    { ...engine, name: engine.url === "practice" ? "practice" : engine.kind, field },
   ];
   await using scope = new AsyncDisposableStack();
   const engines: EngineSpec[] = [];

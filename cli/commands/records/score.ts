@@ -1,19 +1,18 @@
 /** `alidade score <run>`: a teacher's logprobs of what a run sampled, beside the policy's own. */
 import { join } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
-import { AlidadeError } from "../../../base/errors.ts";
-import type { EngineFacts } from "../../../engines/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
-import type { AskTeacher } from "../../../reconstruct/index.ts";
 import { type ScoredRollout, type Scoring, score as scoreRun } from "../../../rollouts/index.ts";
 import { openIndex } from "../../../rollouts/records/index.ts";
 import { table } from "../../../view/text/index.ts";
+import { mostTeacherTop } from "../../config.ts";
 import { print, say } from "../command-line.ts";
 import { addFilters, type FilterFlags } from "../overview/filters.ts";
 import { meantRollouts } from "../overview/meant-rollouts.ts";
 import { terminal } from "../terminal.ts";
+import { teacherAt } from "./open-teacher.ts";
 import { runFolderOf } from "./run-folder-of.ts";
-import { openScoringEngine, type ScoringFlags, scoreAt, scoreTopAt } from "./scoring-engine.ts";
+import { openScoringEngine, type ScoringFlags } from "./scoring-engine.ts";
 
 type ScoreFlags = FilterFlags & ScoringFlags & { model?: string; topK?: number; concurrency: number; json?: boolean };
 
@@ -31,7 +30,7 @@ export function score(program: Command): void {
     .option("--model <name>", "model of that server that scores (needed where it serves several)")
     .option(
       "--top-k <number>",
-      `keep also so many of its likeliest tokens at each place, at most ${mostTop}; each costs some 25 bytes a sampled token (vLLM serves 20 unless --max-logprobs)`,
+      `keep also so many of its likeliest tokens at each place, at most ${mostTeacherTop}; each costs some 25 bytes a sampled token (vLLM serves 20 unless --max-logprobs)`,
       topCount,
     )
     .option("--concurrency <number>", "rollouts at once", wholeNumber, 4)
@@ -49,41 +48,19 @@ export function score(program: Command): void {
       const note = (text: string) => say(`  ${text}`);
       const isWanted = await meantRollouts(path, names, flags);
       await using opened = await openScoringEngine(flags, "take a teacher at vLLM or SGLang", signal);
-      const { engine, facts, policy } = opened;
-      const model = modelOf(facts, flags.model);
-      const top = flags.topK;
-      if (top !== undefined && engine.scoreTop === undefined)
-        throw new AlidadeError(
-          "config_invalid",
-          `${engine.name} tells no likeliest tokens of a prompt here: take a teacher at vLLM, or leave out --top-k`,
-          {
-            param: "top_k",
-          },
-        );
+      const words = { model: "--model", top_k: "--top-k" };
+      const { model: named, topK: top_k } = flags;
       const { media } = new DiskStore(join(path, "sessions"));
-      const teacher = {
-        engine: engine.name,
-        // The practice engine's port is another one each time.
-        url: flags.engine === "practice" ? "practice" : engine.baseUrl,
-        model,
-        weight_version: facts.weight_version ?? policy?.version ?? null,
-        tokenizer: facts.fingerprints?.tokenizer ?? null,
-        ...(top !== undefined && { top_k: top }),
-      };
+      const asked = { url: flags.engine, words, ...(named !== undefined && { model: named }), ...(top_k !== undefined && { top_k }) };
+      const askable = teacherAt(opened, asked, media);
+      const { ask: _ask, ...teacher } = askable;
+      const { model } = teacher;
       let done = 0;
       let all = 0;
       const scoring = await scoreRun(
         {
           path,
-          teacher: {
-            ...teacher,
-            ask: (trajectory) => ({
-              score: asker(engine, model, top, { trajectory, media, signal }),
-              readsImages: facts.images !== undefined,
-              // A server samples one token behind what it scores.
-              maxTokens: facts.max_model_len === null ? null : facts.max_model_len - 1,
-            }),
-          },
+          teacher: askable,
           atOnce: flags.concurrency,
           isWanted,
           onBegin: (begun) => {
@@ -110,30 +87,6 @@ export function score(program: Command): void {
       print(flags.json ? JSON.stringify({ run: path, teacher, ...toJson(scoring) }) : tableOf(scoring, model));
       if (scoring.left.length > 0) terminal().exitCode = 1;
     });
-}
-
-/** Throws `config_invalid` for a name that the server does not serve, and where it serves several and none is named. */
-function modelOf({ models, base_url }: EngineFacts, named: string | undefined): string {
-  const [only, ...others] = models;
-  if (only === undefined) throw new AlidadeError("engine_error", `the engine at ${base_url} serves no model`, { param: "engine" });
-  if (named === undefined && others.length === 0) return only;
-  const found = models.find((one) => one === named);
-  if (found !== undefined) return found;
-  const why = named === undefined ? "serves several models" : `serves no model "${named}"`;
-  throw new AlidadeError("config_invalid", `the engine at ${base_url} ${why}: name one with --model: ${models.slice(0, 20).join(", ")}`, {
-    param: "model",
-  });
-}
-
-function asker(
-  engine: Parameters<typeof scoreAt>[0],
-  model: string,
-  top: number | undefined,
-  of: Parameters<typeof scoreAt>[2],
-): AskTeacher["score"] {
-  if (top !== undefined) return scoreTopAt(engine, model, top, of);
-  const score = scoreAt(engine, model, of);
-  return async (...asked) => ({ logprobs: await score(...asked) });
 }
 
 type ScoringPlan = { rollouts: number; again: number; unknown: number; replaced: readonly string[] };
@@ -192,12 +145,9 @@ function nameOf({ task_id, sample_index }: { task_id: string; sample_index: numb
   return `${task_id}/${sample_index}`;
 }
 
-/** More than any loss asks for; a run's records would grow by kilobytes a token. */
-const mostTop = 64;
-
 function topCount(text: string): number {
   const top = wholeNumber(text);
-  if (top > mostTop) throw new InvalidArgumentError(`Give at most ${mostTop}.`);
+  if (top > mostTeacherTop) throw new InvalidArgumentError(`Give at most ${mostTeacherTop}.`);
   return top;
 }
 

@@ -7,12 +7,13 @@ import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import type { Engine, EngineFacts } from "../../../engines/index.ts";
 import { probeEngine } from "../../../proxy/pool/index.ts";
 import type { AskTeacher, Score } from "../../../reconstruct/index.ts";
+import type { Config } from "../../config.ts";
 import { commandConfig } from "../flags/command-config.ts";
 import { openEngines } from "../proxy/open-engine.ts";
 
 export type ScoringFlags = { config?: string; engine?: string; kind?: string; apiKeyEnv?: string };
 
-type ScoringEngine = AsyncDisposable & {
+export type ScoringEngine = AsyncDisposable & {
   engine: Engine & Required<Pick<Engine, "score">>;
   facts: EngineFacts;
   /** The name of its weights, where our configuration has one. */
@@ -25,8 +26,18 @@ export async function openScoringEngine(flags: ScoringFlags, cure: string, signa
     overrides: { engine: { url: flags.engine, kind: flags.kind, api_key_env: flags.apiKeyEnv } },
   });
   // Only one model scores, even if the server lists more.
+  return openScorer(flags.engine === undefined ? config : { ...config, engines: undefined }, cure, signal);
+}
+
+/** The first engine of the configuration. `field`: where the configuration names it. */
+export async function openScorer(
+  config: Pick<Config, "engine" | "engines" | "policy">,
+  cure: string,
+  signal: AbortSignal,
+  field?: string,
+): Promise<ScoringEngine> {
   await using scope = new AsyncDisposableStack();
-  const [first] = scope.use(await openEngines(flags.engine === undefined ? config : { ...config, engines: undefined }, signal)).engines;
+  const [first] = scope.use(await openEngines(config, signal, field)).engines;
   if (!first) throw new AlidadeError("config_invalid", "no engine is configured: give --engine", { param: "engine" });
   const { engine, policy = null } = first;
   if (!canScore(engine)) throw new AlidadeError("config_invalid", `${engine.name} cannot score given tokens: ${cure}`, { param: "kind" });

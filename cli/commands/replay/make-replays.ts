@@ -100,7 +100,7 @@ export async function makeReplays(
     onProgress: (event: { type: string; text?: string }) => void (event.text && note(event.text)),
     onLeftOut: () => undefined,
   };
-  await using machine = await openMachine(config, { ...place, ...told }, signal);
+  await using machine = await openMachine({ ...config, teacher: null }, { ...place, ...told }, signal);
   const rollouts = rolloutsOn(machine.setup);
   const outcomes = await Promise.all(plans.map((plan) => rollouts.submit(plan, signal)));
   return { path, source, records: outcomes.map(({ record }) => record) };

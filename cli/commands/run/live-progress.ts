@@ -69,7 +69,7 @@ function textOf(event: LiveProgressEvent): string | null {
   return `${record.task_id}/${record.sample_index}: done, reward ${record.verdict?.reward ?? "null"}${error ? `, ${error.code}: ${error.message}` : ""}`;
 }
 
-const stages = ["init", "run", "post"] as const;
+const stages = ["init", "run", "post", "teach"] as const;
 type Stage = (typeof stages)[number];
 
 /** How far a run is. A rollout is counted once, however many attempts it takes. */

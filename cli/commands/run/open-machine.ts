@@ -10,6 +10,7 @@ import { DiskBudget, WarmPool } from "../../../sandboxes/index.ts";
 import type { ForwardBounds } from "../../../sandboxes/network/index.ts";
 import type { Config } from "../../config.ts";
 import { startProxy } from "../proxy/start-proxy.ts";
+import { openTeacher } from "../records/open-teacher.ts";
 import type { Watching } from "../watch/open-watching.ts";
 
 type MachinePlace<Folder> = Pick<RunSetup, "run_id" | "backend" | "slots" | "graders" | "onProgress" | "onLeftOut"> & {
@@ -36,8 +37,9 @@ export async function openMachine<Folder>(config: Config, place: MachinePlace<Fo
   const { path, records, engines, control, watching, ...own } = place;
   await using scope = new AsyncDisposableStack();
   const store = new DiskStore(RunFolder.sessions(path));
+  const note = (text: string): void => own.onProgress({ type: "note", text });
   const countCalls = (attempts: readonly string[]) => countFinishedCalls(records, store, attempts);
-  const guard = scope.use(await LastGuard.open(path, (text) => own.onProgress({ type: "note", text }), countCalls));
+  const guard = scope.use(await LastGuard.open(path, note, countCalls));
   const proxy = scope.use(
     await startProxy(config, {
       engines,
@@ -48,6 +50,8 @@ export async function openMachine<Folder>(config: Config, place: MachinePlace<Fo
       signal,
     }),
   );
+  const { media } = store;
+  const taught = config.teacher && scope.use(await openTeacher(config.teacher, { pool: proxy.pool, media, note }, signal));
   const warm = scope.use(new WarmPool(own.backend, config.warm));
   const setup = {
     ...own,
@@ -55,6 +59,7 @@ export async function openMachine<Folder>(config: Config, place: MachinePlace<Fo
     guard,
     proxy,
     ...(config.warm.sandboxes > 0 && { warm }),
+    ...(taught && { teacher: taught.teacher }),
     disk: new DiskBudget(own.backend, config.disk),
     resume: config.resume,
     max_null_share: config.max_null_share,

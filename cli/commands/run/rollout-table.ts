@@ -9,7 +9,8 @@ export function rolloutTable(records: RolloutRecord[]): string {
       const { summary } = record;
       const share =
         summary && summary.sampled_tokens > 0 ? `${Math.round((100 * summary.trainable_tokens) / summary.sampled_tokens)} %` : null;
-      const seconds = record.times.done && record.times.run ? Number(((record.times.done - record.times.run) / 1000).toFixed(1)) : null;
+      const { run, teach, done } = record.times;
+      const seconds = done && run ? Number((((teach ?? done) - run) / 1000).toFixed(1)) : null;
       return [
         `${record.task_id}/${record.sample_index}${record.attempt > 1 ? ` (attempt ${record.attempt})` : ""}`,
         record.verdict?.reward ?? null,

@@ -15,6 +15,7 @@ import json
 from . import media
 from .live import Live, fenced, is_measured, refuse_other_temperature
 from .service import Service
+from .teachers import is_taught
 
 
 async def generate(args, sample, sampling_params, evaluation=False):
@@ -30,7 +31,8 @@ async def generate_miles(input):
 
 
 def keep_measured(args, samples, **_):
-    """The filter of groups: one in which a rollout has no reward has no baseline, so slime samples another group in its place."""
+    """The filter of groups: one in which a rollout has no reward has no baseline, so slime samples another group in its place. One that
+    the service's teacher did not score counts as such."""
     from importlib import import_module
 
     every = [sample for each in samples for sample in (each if isinstance(each, list) else [each])]
@@ -75,7 +77,7 @@ async def _samples(args, sample, sampling_params, evaluation):
     asked = args.alidade
     live = _live_of(asked["set"], args.n_samples_per_prompt, json.dumps(asked.get("service") or {}))
     line = await live.rollout(sample.group_index, sample.index % args.n_samples_per_prompt, (sample.metadata or {})["task_id"])
-    if not is_measured(line):
+    if not (is_measured(line) and is_taught(line)):
         sample.status, sample.remove_sample = type(sample).Status.ABORTED, True
         return [sample]
     shows = any(row.get("media") for row in line["rows"])
@@ -92,6 +94,10 @@ def sample_of(sample, row, pictures=None, processor=None):
     # Steps in digits: by them miles finds what is stale.
     made.weight_versions = [] if None in steps else sorted({str(step) for step in steps})
     made.status = type(sample).Status.COMPLETED
+    if "teacher_logprobs" in row:
+        # verl's entry i is about token i + 1; slime has one for each token of the response.
+        first = len(row["prompts"]) - 1
+        made.teacher_log_probs = [one for [one] in row["teacher_logprobs"][first : first + made.response_length]]
     shown = media.fields(row, pictures, processor, "slime")
     made.multimodal_inputs, made.multimodal_train_inputs = (shown.get(name) for name in ("multimodal_inputs", "multimodal_train_inputs"))
     return made

@@ -1,4 +1,4 @@
-"""A teacher's logprobs in rows that Alidade exported after `alidade score` (docs/teachers.md)."""
+"""A teacher's logprobs in rows: of a live service that has a teacher, and of exports of scored runs (docs/teachers.md)."""
 
 
 def checked(rows, field):
@@ -11,7 +11,16 @@ def checked(rows, field):
             has = values is not None
         if has != (values is not None):
             raise ValueError(f"row {at}: some rows have {field} and others have not: score the whole run (alidade score)")
-        missing = sum(one is None or isinstance(one, list) and None in one for one in values or ())
+        missing = _missing(values)
         if missing:
             raise ValueError(f"row {at}: the teacher gave {missing} of its trained tokens no logprob (alidade show says why): leave the row out")
         yield row
+
+
+def is_taught(line, field="teacher_logprobs"):
+    """Whether the teacher gave every trained token of a live rollout its logprob. True where no teacher was asked: no row has `field`."""
+    return not any(_missing(row.get(field)) for row in line["rows"] or ())
+
+
+def _missing(values):
+    return sum(one is None or isinstance(one, list) and None in one for one in values or ())

@@ -15,11 +15,13 @@ import json
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
+import torch
 from omegaconf import OmegaConf  # verl's own
 
 from . import media
 from .live import Live, fenced, is_measured, refuse_other_temperature
 from .service import Service
+from .teachers import is_taught
 
 
 class AlidadeLoop(AgentLoopBase):
@@ -30,12 +32,13 @@ class AlidadeLoop(AgentLoopBase):
         self._live = _live_of(set, samples, *(json.dumps(OmegaConf.to_container(OmegaConf.create(each or {}))) for each in (service, spec)))
 
     async def run(self, sampling_params, **row):
-        """One output for each row of the rollout. One without rows or reward gives none, so that verl's baseline knows it not."""
+        """One output for each row of the rollout. One without rows or reward, or of which the service's teacher did not score a trained
+        token, gives none, so that verl's baseline knows it not."""
         if "session_id" not in row:
             raise ValueError("session_id is missing: a classic trainer says no place in the group; set trainer.use_v1=True")
         refuse_other_temperature(sampling_params.get("temperature"))
         line = await self._live.rollout(row["uid"], int(row["session_id"]), task_of(row))
-        return [output_of(each, line.get("pictures"), self.processor) for each in line["rows"]] if is_measured(line) else []
+        return [output_of(each, line.get("pictures"), self.processor) for each in line["rows"]] if is_measured(line) and is_taught(line) else []
 
 
 def task_of(row):
@@ -60,8 +63,18 @@ def output_of(row, pictures=None, processor=None):
         num_turns=row["num_turns"],
         **media.fields(row, pictures, processor, "verl"),
         metrics=AgentLoopMetrics(),
-        extra_fields={**steps, "reward_extra_info": row["reward_extra_info"], "alidade_rollout": row["rollout_id"]},
+        extra_fields={**steps, **_taught(row), "reward_extra_info": row["reward_extra_info"], "alidade_rollout": row["rollout_id"]},
     )
+
+
+def _taught(row):
+    """As verl's agent loop worker gives what its own teacher says."""
+    if "teacher_logprobs" not in row:
+        return {}
+    return {
+        "teacher_ids": torch.tensor(row["teacher_ids"], dtype=torch.int32),
+        "teacher_logprobs": torch.tensor(row["teacher_logprobs"], dtype=torch.float32),
+    }
 
 
 def fence(manager, service):

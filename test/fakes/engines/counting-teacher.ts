@@ -14,7 +14,17 @@ export type CountingTeacher = AsyncDisposable & {
   hold(number: number): Promise<void>;
 };
 
-export async function startCountingTeacher(options: PracticeEngineOptions): Promise<CountingTeacher> {
+export type Faults = {
+  /** Its ids of a text are others. */
+  hasOtherTokenizer?: boolean;
+  /** The status of the scoring request of this number (from 1); 0: the connection ends without an answer; null: it is answered. */
+  fails?: (number: number) => number | null;
+};
+
+export async function startCountingTeacher(
+  options: PracticeEngineOptions,
+  { hasOtherTokenizer = false, fails = () => null }: Faults = {},
+): Promise<CountingTeacher> {
   const engine = await startPracticeEngine(options);
   const scored: number[][] = [];
   const held = new Map<number, () => void>();
@@ -26,12 +36,16 @@ export async function startCountingTeacher(options: PracticeEngineOptions): Prom
         scored.push(asked.prompt);
         const onHeld = held.get(scored.length);
         if (onHeld) return onHeld();
+        const status = fails(scored.length);
+        if (status === 0) return void response.destroy();
+        if (status !== null) return void response.writeHead(status).end(JSON.stringify({ error: { message: "not this one" } }));
       }
     }
     const init = request.method === "POST" ? { body, headers: { "content-type": "application/json" } } : {};
     const answer = await fetch(`${engine.url}${request.url}`, { method: request.method ?? "GET", ...init });
     response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "application/json" });
-    response.end(Buffer.from(await answer.arrayBuffer()));
+    const text = Buffer.from(await answer.arrayBuffer()).toString("utf8");
+    response.end(hasOtherTokenizer && request.url === "/tokenize" ? text.replace(/"tokens":\[\d+/, '"tokens":[0') : text);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {

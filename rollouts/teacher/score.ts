@@ -3,25 +3,23 @@
  * scores become part of the trajectories when all are there, as a new revision of each rollout; nothing that was recorded changes.
  */
 import { join } from "node:path";
-import { AlidadeError, asAlidadeError } from "../base/errors.ts";
-import type { RolloutRecord } from "../base/schema/rollout.ts";
-import type { Teacher, Trajectory } from "../base/schema/trajectory.ts";
-import { Appender } from "../proxy/store/index.ts";
-import { type AskTeacher, scoreNodes, type Teaching, teachingOf, withTeacher } from "../reconstruct/index.ts";
-import { lockFolder } from "./records/folder-lock.ts";
-import { rewriteTrajectories } from "./records/rewrite-trajectories.ts";
-import { attemptKey, eachTrajectory, type OnDamage } from "./records/run-records.ts";
-import { hasScored, openScoreJournal, readScores, type Scored, type ScoreJournal, type TeacherName } from "./records/score-journal.ts";
-import { readWanted, type WantedAttempts, whyNoTrajectory, workThrough } from "./records/wanted-attempts.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import type { Teacher, Trajectory } from "../../base/schema/trajectory.ts";
+import { Appender } from "../../proxy/store/index.ts";
+import { type Teaching, teachingOf, wasAnswered, withTeacher } from "../../reconstruct/index.ts";
+import { lockFolder } from "../records/folder-lock.ts";
+import { rewriteTrajectories } from "../records/rewrite-trajectories.ts";
+import { attemptKey, eachTrajectory, type OnDamage } from "../records/run-records.ts";
+import { hasScored, openScoreJournal, readScores, type Scored, type ScoreJournal } from "../records/score-journal.ts";
+import { readWanted, type WantedAttempts, whyNoTrajectory, workThrough } from "../records/wanted-attempts.ts";
+import { type AskableTeacher, askTeacher } from "./ask-teacher.ts";
+import { compareTokenizers } from "./compare-tokenizers.ts";
 
 export type ScoreSetup = {
   /** The run's folder. No other process may be at work in it. */
   path: string;
-  teacher: TeacherName & {
-    /** Hash of its tokenizer; null: unknown. */
-    tokenizer: string | null;
-    ask(trajectory: Trajectory): AskTeacher;
-  };
+  teacher: AskableTeacher;
   /** Rollouts at once. */
   atOnce: number;
   isWanted: (record: RolloutRecord) => boolean;
@@ -81,12 +79,12 @@ async function planScores(setup: ScoreSetup, wanted: WantedAttempts, journal: Sc
     const record = wanted.get(key);
     if (record === undefined || seen.has(key)) continue;
     seen.add(key);
-    if (trajectory.teacher !== undefined && hasScored(trajectory.teacher, setup.teacher)) {
+    if (trajectory.teacher !== undefined && hasScored(trajectory.teacher, setup.teacher) && wasAnswered(trajectory)) {
       plan.already.push(record);
       continue;
     }
-    if (compareTokenizers(setup.teacher, trajectory, record) === "unknown") plan.unknown.add(key);
-    if (trajectory.teacher !== undefined) plan.replaced.add(trajectory.teacher.model);
+    if (assertTokenizer(setup.teacher, trajectory, record) === "unknown") plan.unknown.add(key);
+    if (trajectory.teacher !== undefined && wasAnswered(trajectory)) plan.replaced.add(trajectory.teacher.model);
     if (journal.has(trajectory.trajectory_id)) plan.again++;
     plan.open.set(key, record);
   }
@@ -94,21 +92,13 @@ async function planScores(setup: ScoreSetup, wanted: WantedAttempts, journal: Sc
   return plan;
 }
 
-/** Throws `config_invalid` where they are known to differ: the same ids would be other words. */
-function compareTokenizers(
-  { model, url, tokenizer }: ScoreSetup["teacher"],
-  { calls }: Trajectory,
-  record: RolloutRecord,
-): Teacher["tokenizer"] {
-  const policy = calls.filter((call) => !call.other_policy && (call.sampled_length ?? 0) > 0);
-  const known = policy.map((call) => call.fingerprints?.tokenizer ?? null);
-  const other = policy.find(
-    ({ fingerprints }) => fingerprints?.tokenizer != null && tokenizer !== null && fingerprints.tokenizer !== tokenizer,
-  );
-  if (other === undefined) return tokenizer === null || known.includes(null) ? "unknown" : "same";
+/** Throws `config_invalid` if they are known to differ. */
+function assertTokenizer(teacher: AskableTeacher, trajectory: Trajectory, record: RolloutRecord): "same" | "unknown" {
+  const { tokenizer, sampled_by } = compareTokenizers(teacher.tokenizer, trajectory);
+  if (tokenizer !== "other") return tokenizer;
   throw new AlidadeError(
     "config_invalid",
-    `${model} at ${url} has another tokenizer than ${other.engine_model ?? "the model"} that sampled ${nameOf(record)}, so the same ids are other words to it: nothing was scored; take a teacher of the policy's own family`,
+    `${teacher.model} at ${teacher.url} has another tokenizer than ${sampled_by ?? "the model"} that sampled ${nameOf(record)}, so the same ids are other words to it: nothing was scored; take a teacher of the policy's own family`,
     { param: "engine" },
   );
 }
@@ -146,15 +136,9 @@ async function scoresOf(
   const earlier = await readScores(journal, trajectory);
   if (earlier !== null) return earlier;
   try {
-    const scores = await scoreNodes(trajectory, teacher.ask(trajectory));
-    signal.throwIfAborted();
-    const asked = [...scores.values()].filter(({ reason }) => reason === null || reason === "no_logprob");
-    if (asked.length > 0 && asked.every(({ logprobs }) => logprobs.every((one) => one === null)))
-      return `the engine at ${teacher.url} answered without logprobs of the prompt`;
-    const { engine, url, model, weight_version, top_k } = teacher;
-    const named = { engine, url, model, weight_version, tokenizer, ...(top_k !== undefined && { top_k }) };
-    const made: Scored = { teacher: { ...named, scored: Date.now() }, scores };
-    await journal.add({ trajectory_id: trajectory.trajectory_id, teacher: made.teacher, scores: [...scores] });
+    const made = await askTeacher(teacher, tokenizer, trajectory, signal);
+    if (typeof made === "string") return made;
+    await journal.add({ trajectory_id: trajectory.trajectory_id, teacher: made.teacher, scores: [...made.scores] });
     return made;
   } catch (error) {
     signal.throwIfAborted();
