@@ -16,7 +16,8 @@ export const trlSft = defineExporter({
   docs: {
     alignment: "B",
     rows: "As many rows as a rollout has branches; each sampled token has a label in one row only. Without token ids use `chat`.",
-    pictures: "TRL's collator for ids takes no pixels, and its collator for pictures tokenises messages anew.",
+    pictures:
+      "TRL's `SFTTrainer` reads these rows as they stand, and would train the pads of a picture as text. Its collator for pictures tokenises messages anew.",
     loader: null,
     proof: { how: "trainer", by: "trl 1.16.0" },
   },

@@ -22,7 +22,8 @@ export const verifiers = defineExporter({
   docs: {
     alignment: "E",
     rows: "One line a rollout, with all its branches. A rollout that trains nothing is a line with all masks false.",
-    pictures: "a `MessageNode` of verifiers 0.4 has ids, and no field for pixels or the places of pictures. `prime-rl` has pictures.",
+    pictures:
+      "a trace of verifiers 0.4 has pictures in its messages alone. prime-rl (August 2026) reads pixels from a field that this version does not have. `prime-rl` has pictures.",
     loader: null,
     proof: { how: "trainer", by: "verifiers 0.4.0" },
   },

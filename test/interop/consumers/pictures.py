@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from alidade import areal as areal_hook, media, read
 from alidade.trl_pictures import hand_over
+from alidade.verl import output_of as verl_output_of
 from transformers import BatchFeature, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLModel
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
@@ -437,6 +438,7 @@ def refusals(eyes):
         "place": lambda: media.tensors({**row, "media": [{**row["media"][0], "start": 0}, row["media"][1]]}, eyes.pictures, eyes.processor),
         "missing": lambda: media.tensors({**row, "media": row["media"][:1]}, eyes.pictures, eyes.processor),
         "none": lambda: media.tensors(row, eyes.pictures, None),
+        "verl": lambda: verl_output_of(next(read(f"{eyes.folder}/verl.jsonl")), base64_of(eyes, [row])),
         "areal": lambda: areal_hook.trajectory_of({"rows": [row], "pictures": base64_of(eyes, [row])}),
         "trainer": lambda: hand_over(types.SimpleNamespace(), [(row, eyes.pictures)]),
         "bytes": lambda: media.tensors(row, {one["sha256"]: "AAAA" for one in row["media"]}, eyes.processor),

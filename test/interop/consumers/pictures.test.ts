@@ -83,6 +83,7 @@ test("a trainer's batch of rows with pictures is the sampled context", { timeout
     none: /model's own processor/,
     trainer: /takes none from a rollout_func/,
     areal: /model's own processor/,
+    verl: /model's own processor/,
     bytes: /holds other bytes/,
   };
   for (const [name, pattern] of Object.entries({ ...words, ...more })) assert.match(refused[name] ?? "", pattern);
