@@ -15,6 +15,7 @@ import type {
   EngineFacts,
   EngineKind,
   PrefixReset,
+  RankedToken,
   Rendered,
   RenderSource,
   SampleEvent,
@@ -24,6 +25,7 @@ import type {
 } from "./engine.ts";
 import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
+import { InputLogprobs, toRankedTokens } from "./sglang/input-logprobs.ts";
 import { Id, replyEvents, SglangReply } from "./sglang/reply.ts";
 import { sglangSampledNothing } from "./sglang/sampled-nothing.ts";
 import { toGenerateSampling, toSglangSampling } from "./sglang/sampling.ts";
@@ -131,17 +133,21 @@ class SglangEngine implements Engine {
     };
   }
 
-  async score(_model: string, tokenIds: number[], signal: AbortSignal): Promise<(number | null)[]> {
+  async score(model: string, tokenIds: number[], signal: AbortSignal): Promise<(number | null)[]> {
+    return (await this.scoreTop(model, tokenIds, 0, signal)).map(({ logprob }) => logprob);
+  }
+
+  async scoreTop(_model: string, tokenIds: number[], top: number, signal: AbortSignal): Promise<RankedToken[]> {
     // One token must be sampled; its logprob is of no interest.
     const body = {
       input_ids: tokenIds,
       sampling_params: { max_new_tokens: 1, temperature: 0 },
       return_logprob: true,
       logprob_start_len: 0,
+      ...(top > 0 && { top_logprobs_num: top }),
     };
     const answer = Scored.parse(await this.#client.json("POST", "/generate", body, signal));
-    const pairs = answer.meta_info.input_token_logprobs;
-    return tokenIds.map((id, at) => (pairs[at]?.[1] === id ? (pairs[at]?.[0] ?? null) : null));
+    return toRankedTokens(tokenIds, answer.meta_info, top);
   }
 
   async detokenize(model: string, tokenIds: number[], signal: AbortSignal): Promise<string> {
@@ -276,7 +282,5 @@ type SglangProbe = {
 const ServerInfo = z.looseObject({ version: z.string().nullish() });
 const ModelInfo = z.looseObject({ weight_version: z.string().nullish() });
 const Tokenized = z.looseObject({ tokens: z.array(Id) });
-const Scored = z.looseObject({
-  meta_info: z.looseObject({ input_token_logprobs: z.array(z.tuple([z.number().nullable(), z.number()], z.unknown())) }),
-});
+const Scored = z.looseObject({ meta_info: InputLogprobs });
 const Detokenized = z.looseObject({ text: z.string() });

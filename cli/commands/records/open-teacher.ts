@@ -18,7 +18,7 @@ export function teacherAt({ engine, facts, policy }: ScoringEngine, asked: Asked
   if (top_k !== undefined && engine.scoreTop === undefined)
     throw new AlidadeError(
       "config_invalid",
-      `${engine.name} tells no likeliest tokens of a prompt here: take a teacher at vLLM, or leave out ${asked.words.top_k}`,
+      `${engine.name} tells no likeliest tokens of a prompt here: take a teacher at vLLM or SGLang, or leave out ${asked.words.top_k}`,
       { param: "top_k" },
     );
   return {
