@@ -23,6 +23,8 @@ export const heavy: readonly string[] = [
   "test/e2e/full-disk.test.ts",
   "test/e2e/killed.test.ts",
   "test/e2e/nodes.test.ts",
+  "test/e2e/resume-elsewhere.test.ts",
+  "test/e2e/resume-harnesses.test.ts",
   "test/e2e/siblings.test.ts",
   "test/e2e/strays.test.ts",
   "test/e2e/train-online.test.ts",
