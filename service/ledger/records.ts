@@ -305,7 +305,9 @@ export const EarlierAttempt = z.strictObject({
   blameless: z
     .literal(true)
     .optional()
-    .describe("its node died and does not blame it: the attempt waited for its turn, or had finished calls that no earlier attempt had"),
+    .describe(
+      "its node does not blame it: the node was only slow, or the attempt waited for its turn, or had finished calls that no earlier attempt had",
+    ),
 });
 export type EarlierAttempt = z.infer<typeof EarlierAttempt>;
 

@@ -93,10 +93,23 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
 /** Stands for the code of an attempt whose node died. */
 export const nodeLost = "node_lost";
 
-/** Ends a rollout if too many of its nodes died; null: not too many. `lost`: deaths that the rollout is blamed for. */
-export function nodesDied(lost: number, earlier: readonly EarlierAttempt[]): AttemptResult | null {
+/**
+ * How a node lost what it ran: another process joined under its name, or its lease ended. A slow node lives on after its lease,
+ * and says so when it joins again.
+ */
+export type NodeLoss = "replaced" | "silent";
+
+/** `blameless`: what the node calls so, of this loss or an earlier one. */
+export type NodeLosing = { by: NodeLoss; blameless?: readonly AttemptName[] };
+
+/**
+ * Ends a rollout if too many of its nodes died; null: not too many. `lost`: deaths that the rollout is blamed for. The last one
+ * does not count yet if the node is silent.
+ */
+export function nodesDied(lost: number, earlier: readonly EarlierAttempt[], by: NodeLoss): AttemptResult | null {
   const deaths = earlier.filter(({ code }) => code === nodeLost).length;
-  return lost >= mostLost || deaths >= mostLostInAll ? setAside(`its node died while it ran, ${deaths} times`) : null;
+  const known = by === "silent" ? lost - 1 : lost;
+  return known >= mostLost || deaths >= mostLostInAll ? setAside(`its node died while it ran, ${deaths} times`) : null;
 }
 
 /** Marks one attempt as `blameless`, and returns all attempts. null: it is marked already, or the node did not lose it. */

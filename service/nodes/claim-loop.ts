@@ -66,6 +66,8 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
   #askedAt = 0;
   /** Since when the ledger does not answer, and what became of the last question; null while it does. */
   #away: { since: number; why: string } | null = null;
+  /** Attempts that the ledger took away while this process lived. The next join says so: no death is held against them. */
+  readonly #taken: AttemptName[] = [];
   /** The ledger lets it claim nothing more. */
   #isDraining = false;
 
@@ -148,7 +150,9 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     const { ledger, name, atOnce, blameless = [] } = this.#node;
     if (this.#lease === null) {
       const askedAt = performance.now();
-      this.#lease = await ledger.join({ name, slots: atOnce.any + atOnce.evaluations, blameless });
+      const taken = [...this.#taken];
+      this.#lease = await ledger.join({ name, slots: atOnce.any + atOnce.evaluations, blameless: [...blameless, ...taken] });
+      this.#taken.splice(0, taken.length);
       this.#askedAt = askedAt;
     }
     const lease = this.#lease;
@@ -178,8 +182,12 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     if (lease === null) return;
     const askedAt = performance.now();
     const names = this.#line.claims.map(({ rollout_id, attempt }) => ({ rollout_id, attempt }));
+    const taken = this.#taken.length;
     const orders = await this.#node.ledger.beat(lease, names);
     this.#away = null;
+    // Those that were taken before it asked were taken for another reason than its lease, such as a cancel.
+    if (orders.isLost) this.#taken.push(...names);
+    else this.#taken.splice(0, taken);
     this.#isDraining = orders.isDraining;
     for (const one of orders.stop) this.#line.stop(one, new AlidadeError("cancelled", "the attempt is no longer this node's"));
     if (orders.isLost) this.#lost();
@@ -221,7 +229,7 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
   }
 
   async again(claim: Claim, broken: ErrorCode | null): Promise<void> {
-    await this.#written(() => this.#node.ledger.release(claim, broken));
+    if ((await this.#written(() => this.#node.ledger.release(claim, broken))) === "fenced") this.#noteTaken(claim);
   }
 
   async over(claim: Claim, { result, settled }: NodeEnd): Promise<void> {
@@ -246,9 +254,15 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
 
   async #finish(claim: Claim, result: AttemptResult): Promise<"accepted" | "fenced"> {
     const written = await this.#written(() => this.#node.ledger.finish(claim, result));
-    if (written === "fenced")
+    if (written === "fenced") {
+      this.#noteTaken(claim);
       this.#note(`${claim.rollout_id}: attempt ${claim.attempt} is over or was replaced meanwhile, its result is left out`);
+    }
     return written;
+  }
+
+  #noteTaken({ rollout_id, attempt }: Claim): void {
+    this.#taken.push({ rollout_id, attempt });
   }
 
   #note(text: string): void {

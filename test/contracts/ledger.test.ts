@@ -570,6 +570,22 @@ for (const { name, needs, searches, place } of drivers) {
     ]);
   });
 
+  test(`${name}: leases that end while their node lives end no rollout, and those of silent nodes do, one later`, async (t) => {
+    const { at, ledger, set } = await fresh(t, { samples: 1 });
+    const [slow = "", silent = ""] = (await ledger.submit(set, [part("a"), part("b")])).rollout_ids;
+    for (let life = 1; life <= mostLost + 1; life++) {
+      const blameless = [{ rollout_id: slow, attempt: life - 1 }];
+      const claims = await ledger.claim(await ledger.join({ name: "n", slots: 2, blameless }), 2);
+      assert.deepEqual(
+        claims.map(({ rollout_id, attempt }) => [rollout_id, attempt]),
+        [slow, silent].map((id) => [id, life]),
+      );
+      await at.pass(leaseSeconds + 1);
+      await until(async () => (await ledger.expire()).includes("n"));
+    }
+    assert.deepEqual(await rowsOf(ledger, set), [`b/0 #${mostLost + 1} failed`]);
+  });
+
   test(`${name}: a rollout that a node died of is set aside once, whatever node has it by then`, async (t) => {
     const { ledger, set, lease } = await fresh(t);
     await ledger.submit(set, [part("a")]);

@@ -17,7 +17,7 @@ import {
 } from "../ledger.ts";
 import type { AttemptResult } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { nodeLost, nodesDied, setAside, withBlameless } from "../result-row.ts";
+import { type NodeLosing, nodeLost, nodesDied, setAside, withBlameless } from "../result-row.ts";
 import type { Look } from "./connection/looks.ts";
 import type { Transaction } from "./connection/postgres-database.ts";
 import { endRollouts, rolloutsToEnd, writeEnds } from "./ends/end-rollouts.ts";
@@ -57,7 +57,7 @@ export async function join(db: Transaction, { name, slots, blameless = [] }: Nod
     name,
     slots,
   );
-  const lost = await loseAll(db, name, blameless);
+  const lost = await loseAll(db, name, { by: "replaced", blameless });
   return { lease: { node: name, epoch: Number(row?.epoch), seconds: leaseSeconds }, lost };
 }
 
@@ -156,14 +156,14 @@ export async function endAside(db: Transaction, rollout: string, why: string): P
  * Puts the node's rollouts back into the line, at their old places. Marks the attempts that the node calls `blameless`. Then ends
  * the rollouts under which too many nodes died. The caller has locked the node.
  */
-async function loseAll(db: Transaction, node: string, blameless: readonly AttemptName[] = []): Promise<number> {
+async function loseAll(db: Transaction, node: string, { by, blameless = [] }: NodeLosing): Promise<number> {
   const held = await db.all("SELECT id FROM rollouts WHERE node = $1 AND state = 'running' ORDER BY place FOR UPDATE", node);
   const ids = held.map(({ id }) => String(id));
   await joinTheLineOf(db, "id = ANY ($1)", ids);
   await db.run(`UPDATE rollouts SET ${again}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1)`, ids, nodeLost);
   await clear(db, node, blameless);
   for (const rollout of await db.all("SELECT id, lost, earlier FROM rollouts WHERE id = ANY ($1) ORDER BY place", ids)) {
-    const result = nodesDied(Number(rollout.lost), earlierOf(rollout));
+    const result = nodesDied(Number(rollout.lost), earlierOf(rollout), by);
     if (result !== null) await endRollouts(db, { ids: [String(rollout.id)], attempt: null, state: "failed", result });
   }
   return held.length;
@@ -201,7 +201,7 @@ export async function expire(db: Transaction): Promise<string[]> {
   const dead = await db.all(`SELECT name FROM nodes WHERE until < ${now} ORDER BY name FOR UPDATE SKIP LOCKED`);
   const names = dead.map(({ name }) => String(name));
   for (const name of names) {
-    await loseAll(db, name);
+    await loseAll(db, name, { by: "silent" });
     await db.run("DELETE FROM nodes WHERE name = $1", name);
   }
   return names;

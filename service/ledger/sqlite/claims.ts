@@ -15,7 +15,7 @@ import {
 } from "../ledger.ts";
 import type { AttemptResult, EarlierAttempt } from "../records.ts";
 import { refusals } from "../refusals.ts";
-import { nodeLost, nodesDied, setAside, withBlameless } from "../result-row.ts";
+import { type NodeLosing, nodeLost, nodesDied, setAside, withBlameless } from "../result-row.ts";
 import { admit, noteBegun } from "./admit.ts";
 import { conclude } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
@@ -24,7 +24,7 @@ import { nextNumber } from "./places.ts";
 import { noteFenced } from "./superseded.ts";
 
 export function join(db: Database, { name, slots, blameless = [] }: NodeSpec, now: number): Lease {
-  loseAll(db, name, now, blameless);
+  loseAll(db, name, now, { by: "replaced", blameless });
   const row = db.get(
     `INSERT INTO nodes (name, epoch, slots, until) VALUES (?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, slots = excluded.slots, until = excluded.until, is_draining = 0, report = NULL,
@@ -161,7 +161,7 @@ export function endAside(db: Database, rollout: string, why: string, now: number
  * Puts the node's rollouts back into the line, at their old places. Marks the attempts that the node calls `blameless`. Then ends
  * the rollouts under which too many nodes died.
  */
-export function loseAll(db: Database, node: string, now: number, blameless: readonly AttemptName[] = []): void {
+export function loseAll(db: Database, node: string, now: number, { by, blameless = [] }: NodeLosing): void {
   const held = db.all("SELECT * FROM rollouts WHERE node = ? AND state = 'running' ORDER BY place", node);
   for (const rollout of held)
     db.run(
@@ -173,7 +173,7 @@ export function loseAll(db: Database, node: string, now: number, blameless: read
   for (const one of blameless) clear(db, node, one);
   for (const { id } of held) {
     const rollout = db.get("SELECT * FROM rollouts WHERE id = ?", String(id)) as TableRow;
-    const end = nodesDied(Number(rollout.lost), earlierOf(rollout));
+    const end = nodesDied(Number(rollout.lost), earlierOf(rollout), by);
     if (end !== null) conclude(db, rollout, "failed", end, now);
   }
 }
@@ -188,7 +188,7 @@ function clear(db: Database, node: string, name: AttemptName): void {
 export function expire(db: Database, now: number): string[] {
   const dead = db.all("SELECT name FROM nodes WHERE until < ?", now).map(({ name }) => String(name));
   for (const name of dead) {
-    loseAll(db, name, now);
+    loseAll(db, name, now, { by: "silent" });
     db.run("DELETE FROM nodes WHERE name = ?", name);
   }
   return dead;

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { AlidadeError } from "../../../base/errors.ts";
 import { Limiter } from "../../../base/host/limiter.ts";
@@ -431,6 +432,36 @@ test("a node that was taken for dead cancels its calls, joins again behind the g
     await at.ledger.order((state) => ({ ...state, fences: [] }));
     const [row] = await rowsOf(at, 1);
     assert.deepEqual([row?.state, row?.attempt], ["completed", 2]);
+  });
+});
+
+test("a node that lost its lease and lives says so: what it ran, or ended meanwhile, did not end it", async (t) => {
+  const first = Promise.withResolvers<void>();
+  let asked = 0;
+  const reply = (request: WireRequest): ScriptedReply => {
+    if (request.tools === undefined) return solve(request);
+    asked++;
+    // The first one ends when its lease is over, and the second one hangs in its first attempt.
+    return {
+      ...solve(request),
+      ...(asked === 1 && { before: first.promise }),
+      ...(asked === 2 && { before: new Promise<never>(() => {}) }),
+    };
+  };
+  await atWork(t, { reply, slots: makeSlots({ run: 2, post: 2, init: 2 }) }, async (at) => {
+    await submit(at, "ends");
+    await until(() => asked === 1);
+    await submit(at, "hangs");
+    await until(() => asked === 2);
+    {
+      using file = new DatabaseSync(at.path);
+      file.exec("UPDATE nodes SET until = 0");
+    }
+    assert.deepEqual(await at.ledger.expire(), ["n"]);
+    first.resolve();
+    const rows = await rowsOf(at, 2);
+    for (const { state, attempt, earlier } of rows)
+      assert.deepEqual([state, attempt, earlier], ["completed", 2, [{ attempt: 1, node: "n", code: "node_lost", blameless: true }]]);
   });
 });
 
