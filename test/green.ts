@@ -191,7 +191,7 @@ function hashAt(path: string): string | null {
   const stamp = `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
   const before = known.get(path);
   if (before?.stamp === stamp) return before.hash;
-  const hash = createHash("sha256").update(readFileSync(path)).digest("hex").slice(0, 16);
+  const hash = createHash("sha256").update(readOrEmpty(path)).digest("hex").slice(0, 16);
   known.set(path, { stamp, hash });
   return hash;
 }
