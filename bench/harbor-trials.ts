@@ -1,8 +1,8 @@
 /**
- * A trial whose agent does nothing, from its start to its reward: Harbor's (`-a nop`, its own defaults) beside a rollout of
- * one call in Docker of the same task folder, in turn, so that a busy machine is busy for both; the ratio is the figure. Images
- * are built before. The start of either command is left out. Harbor's second row stops its containers at once, where by itself it
- * waits ten seconds for each.
+ * Compares how long a trial takes whose agent does nothing, from its start to its reward. Harbor (`-a nop`, its own defaults) and a
+ * rollout of one call in Docker run the same task folder in turn, so a busy machine slows both. The figure is their ratio. Images
+ * are built before, and the start of the commands is not counted. By default Harbor waits ten seconds for each container to stop. In
+ * its second row it stops them at once.
  *
  *     node bench/harbor-trials.ts [rounds]        wants test/interop/harbor/install.sh
  */

@@ -71,7 +71,7 @@ class VllmEngine implements Engine {
   readonly takesPrompts = true;
   readonly tellsTokens = true;
   readonly #client: EngineClient;
-  /** Found by the probe: many templates skip a `developer` turn without a word, and with it the harness's instructions. */
+  /** How instructions are sent; the probe finds it. Many templates leave out a `developer` turn and do not say so. */
   #wording = plainWording;
   /** Found by the probe: a server that refuses our extra fields is still a text-only engine. */
   #extras = true;
@@ -233,7 +233,10 @@ class VllmEngine implements Engine {
     return WeightInfo.safeParse(answer).data?.weight_version ?? null;
   }
 
-  /** `/reset_prefix_cache` is there under VLLM_SERVER_DEV_MODE=1. Older releases answer without a body, and do not say whether they did it. */
+  /**
+   * `/reset_prefix_cache` is there under VLLM_SERVER_DEV_MODE=1. Older releases answer without a body, and do not say whether they did
+   * it.
+   */
   async resetPrefixCache(signal: AbortSignal): Promise<PrefixReset> {
     const { status, text } = await this.#client.command("/reset_prefix_cache?reset_external=true", signal);
     if (status === 404 || status === 405) return "not_supported";

@@ -20,7 +20,7 @@ export type CheckRun = { attempt: "gold" | "no-op"; time: number; holds: boolean
 export type CheckResult = { task_id: string; backend: string; passed: boolean; runs: CheckRun[] };
 
 export type CheckOptions = {
-  /** How often each: a test that varies shows itself only when it is run again. Default 3. */
+  /** How often each attempt is graded. A flaky test shows only when it runs again. Default 3. */
   times?: number;
   signal: AbortSignal;
   /** Labels of the sandboxes, for the reaper. */

@@ -7,7 +7,7 @@ import { atStep, isMixed } from "./stale-rows.ts";
 export type ResultLine = {
   cursor: string;
   rows: ResultRow[];
-  /** Without its last brace: a payload comes behind it as text. */
+  /** JSON without its last brace. The payload is added after it as text. */
   text: string;
 };
 

@@ -47,7 +47,10 @@ function degraded(reason: string): Fault {
   return { status: "degraded", reason };
 }
 
-/** The service takes sets and groups all the same, and its rollouts wait. A node's gates follow the fences, which are told by themselves. */
+/**
+ * The service takes sets and groups all the same, and its rollouts wait. A node's gates follow the fences, which are told by
+ * themselves.
+ */
 async function ownFaults({ nodeFaults }: HealthParts, signal: AbortSignal): Promise<Fault[]> {
   const faults = (await nodeFaults?.(signal)) ?? [];
   return faults.flatMap(({ status, reason }) =>
@@ -61,7 +64,7 @@ function faultsOfNodes(nodes: readonly NodeState[]): Fault[] {
   return idle ? [{ status: "degraded", reason: `no node is at work: ${nodes.map(({ name }) => name).join(", ")} draining` }] : [];
 }
 
-/** What a node could not do of what holds for all: its gate is shut meanwhile. */
+/** Lists the orders to all nodes that this node could not carry out. Its gate stays shut until it can. */
 function refusals({ node, report }: HeardNode): Fault[] {
   const errors = Object.values(report?.answers ?? {}).flatMap(({ error }) => error ?? []);
   return errors.map(({ message }) => ({ status: "degraded", reason: `node ${node}: ${message}` }));

@@ -64,7 +64,7 @@ export const ofModules: readonly string[] = [
   "test/docker/from-git.test.ts",
   "test/view/colour.test.ts",
 ];
-/** Tests that read sources, documents or other tests: nothing is left out of their inputs. */
+/** Tests that read sources, documents or other tests. Every file of the repository counts as their input. */
 export const ofAll: readonly string[] = [
   "test/{docs,heavy,house,package}.test.ts",
   "test/bench/readme-figures.test.ts",

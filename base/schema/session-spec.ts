@@ -45,9 +45,9 @@ export const Restore = z.enum(["serialisation", "full", "off"]).default("seriali
 export const ContinuityMode = z.enum(["auto", "off"]).default("auto");
 
 /**
- * What an operator may choose of a session. A field here is the whole option: it is a key of the configuration and of
- * `POST /sessions`, a row of docs/configuration.md, a flag of `serve`, `record` and `run` where it is one value, and it
- * reaches the session as it is. What is left to do is the code that reads it.
+ * The options of a session that an operator may set. A new option needs a field here, and code that reads it. The rest follows from
+ * the field: the key in the configuration and in `POST /sessions`, and the row in docs/configuration.md. A field with one value is
+ * also a flag of `serve`, `record` and `run`.
  */
 export const SessionOptions = z.strictObject({
   purpose: Purpose.default("live").describe(

@@ -173,7 +173,7 @@ export const TeacherScore = z.strictObject({
 });
 export type TeacherScore = z.infer<typeof TeacherScore>;
 
-/** The model that was asked to score what the policy had sampled. */
+/** Names the model that scored the sampled tokens (`alidade score`). */
 export const Teacher = z.strictObject({
   /** Kind of the engine. */
   engine: z.string(),

@@ -32,7 +32,7 @@ export class CoveredTime {
   }
 }
 
-/** How many at the beginning of a list in order are below. */
+/** Counts the entries for which `isBelow` holds. They stand first in `all`. */
 function countBelow(all: readonly number[], isBelow: (one: number) => boolean): number {
   let [low, high] = [0, all.length];
   while (low < high) {

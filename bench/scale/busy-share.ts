@@ -1,12 +1,12 @@
 /**
- * How busy is an engine kept by rollouts in real containers, whose lengths have a long tail? And how near is that to list
- * scheduling, the soonest that the engine's places could be done?
+ * Measures how busy rollouts in real containers keep an engine, when a few rollouts take much longer than most. Compares that with
+ * list scheduling, by which the engine could be done soonest.
  *
  *     node bench/scale/busy-share.ts [--places 4] [--slots 8] [--rollouts 40] [--mean 4]
  *
- * One machine with its embedded ledger and node, Docker sandboxes, and a grader in a fresh one. The engine counts the calls
- * that it works on and sleeps meanwhile, so the CPU is the containers'. A rollout needs it for a log-normal time, in calls
- * whose times are log-normal too. Measured with a sandbox prepared ahead, and without.
+ * Uses one machine with its embedded ledger and node, Docker sandboxes, and a fresh sandbox for each grading. The engine counts its
+ * calls and sleeps, so it leaves the CPU to the containers. A rollout's time at the engine is log-normal, and so is that of each
+ * call. Measures with a sandbox prepared ahead, and without.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

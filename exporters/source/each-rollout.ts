@@ -33,7 +33,7 @@ export async function* eachRollout(
       yield await readTeam(file, spans);
     }
   }
-  // A member that the first look saw and that did not come (a log damaged meanwhile) was reported by its reader.
+  // A member is missing if its log was damaged after the first look. Its reader has reported that.
   for (const spans of waiting.values()) yield await readTeam(file, spans);
 }
 

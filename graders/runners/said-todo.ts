@@ -1,12 +1,12 @@
 /**
- * Which files may say of a test that it is to do, which makes its failure none. In one process the work may say so of any
- * test, so the word must stand in the files as they are before anything is loaded.
+ * Finds the files that may mark a test as `todo`. The failure of such a test does not count. A work in the same process could mark
+ * any test, so the mark must stand in a file before anything is loaded.
  */
 import { readFileSync } from "node:fs";
 import type { MemoryFiles } from "./memory-files.ts";
 import type { RunnerInput } from "./sealed-report.ts";
 
-/** `test.todo(…)`, `t.todo(…)` and `{ todo: … }`: not a comment, nor the name of a list. */
+/** Matches `test.todo(…)`, `t.todo(…)` and `{ todo: … }`, but neither a comment nor a variable of that name. */
 const says = /\.todo\s*\(|\btodo\s*:/;
 
 export function filesWithTodo(files: readonly string[], { socket }: RunnerInput, memory: MemoryFiles): ReadonlySet<string> {

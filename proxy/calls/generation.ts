@@ -72,7 +72,7 @@ export class Generation {
   readonly result: Promise<GenerationResult>;
   /** Ids that the engine has given so far; 0 as long as it gives none while it samples. */
   sampledTokens = 0;
-  /** An engine has refused it, and it is, or was, tried again. */
+  /** True from the first time on that an engine refused the call and another try followed. */
   wasRefused = false;
   /** In the order in which they were begun; the last one may be under way. */
   readonly #tries: Tried[] = [];
@@ -358,7 +358,10 @@ function newTry(lease: EngineLease, call_id: string, number: number): Tried {
   };
 }
 
-/** Throws `request_invalid` for a prompt without messages where the engine knows conversations only, and for logprobs where it gives none. */
+/**
+ * Throws `request_invalid` for a prompt without messages where the engine knows conversations only, and for logprobs where it gives
+ * none.
+ */
 function assertTakes({ engine, facts }: EngineLease, request: Pick<SampleRequest, "prompt" | "token_logprobs">): void {
   if (request.prompt && !engine.takesPrompts)
     throw new AlidadeError("request_invalid", `the engine ${engine.name} takes messages only: ask for a chat completion`, {

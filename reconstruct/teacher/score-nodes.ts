@@ -1,6 +1,7 @@
 /**
- * What another model says of the tokens that a policy sampled, by teacher forcing in the contexts that the tree holds. No recorded
- * token, mask or logprob changes: a score stands beside them (`teacher` of a node), and null with a reason where there is none.
+ * Asks another model, the teacher, how likely the sampled tokens are. The teacher gets each token in the context that the tree
+ * holds (teacher forcing). Recorded tokens, masks and logprobs do not change. The score is a field of the node (`teacher`). A token
+ * without a score has null, and the node has the reason.
  */
 import type { CallRecord, Teacher, TeacherReason, TeacherScore, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import { isLogprob } from "../../base/tokens/alignment.ts";
@@ -18,7 +19,7 @@ export type AskTeacher = {
   maxTokens: number | null;
 };
 
-/** Node id -> its score, for every sampled node. `score` runs once for each path, with all of its tokens that fit. */
+/** Returns a score for each sampled node, by its id. Calls `score` once for each path, with all tokens that fit. */
 export async function scoreNodes(
   trajectory: Trajectory,
   { score, readsImages, maxTokens }: AskTeacher,
@@ -64,14 +65,15 @@ export function withTeacher(trajectory: Trajectory, teacher: Teacher, scores: Re
   return { ...trajectory, teacher, nodes };
 }
 
-/** Why the sampled tokens of this call are not put before a teacher; null: they are. */
+/** Says why no teacher scores the tokens of this call; null: a teacher does. */
 function whyNotScorable(
   call: Pick<CallRecord, "other_policy" | "input" | "media">,
+  // `nodes`: those that the call sampled. `images`: ids of the messages that have a picture.
   { nodes, images, readsImages }: { nodes: readonly TreeNode[]; images: ReadonlySet<string>; readsImages: boolean },
 ): TeacherReason | null {
   if (call.other_policy) return "other_policy";
   for (const reason of ["misaligned", "planted_placeholder"] as const) if (nodes.some((node) => node.reason === reason)) return reason;
-  // A server that is given the ids alone scores another context, and says nothing.
+  // A server that gets ids without their pictures scores another context, and does not say so.
   return !(readsImages && call.media) && call.input.some((id) => images.has(id)) ? "images" : null;
 }
 

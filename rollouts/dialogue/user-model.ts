@@ -16,7 +16,10 @@ export type UserTurn = { text: string; end: null } | { text: null; end: UserEnd 
 const longestSaid = 65_536;
 /** The same as our harnesses ask for. It leaves room for thoughts. */
 const maxOutputTokens = 8_192;
-/** A prompt without a word of the agent, and how much of an answer proves that the engine serves the user's model. */
+/**
+ * Asks whether the engine serves the user's model at all. Nothing in this prompt is the agent's. A short answer (`plainTokens`) proves
+ * that it does.
+ */
 const plainPrompt = "Hello.";
 const plainTokens = 16;
 /** A message may be asked for twice, with the plain prompt between. */
@@ -175,7 +178,7 @@ function isFull({ code }: ModelRefusal): boolean {
   return code === ("context_length_exceeded" satisfies ErrorCode);
 }
 
-/** An engine that is full says so, and may still take a short prompt. */
+/** A full engine answers with one of these. It may still take a short prompt. */
 const busy: readonly number[] = [429, 503];
 
 /** Engines refuse some texts, and break at others. An engine that is busy or cannot be reached says nothing of a text. */

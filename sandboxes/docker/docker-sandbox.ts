@@ -189,7 +189,7 @@ export class DockerSandbox implements Sandbox {
       const skip = Object.keys(this.#spec.mounts);
       return await getFiles(this.#container, inside, bounds, { skip, disk: this.#diskOf(inside), mayBeCut });
     } finally {
-      // Throws for a container that is gone, whatever was found in it or not.
+      // Throws if the container is gone, even if the read itself succeeded.
       await this.#health.checkRunning(`files were read below ${folder}`);
     }
   }

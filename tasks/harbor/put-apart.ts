@@ -73,7 +73,7 @@ async function* scriptsOf(
   yield { place: `main of ${composeName}`, text: wordsIn({ env, healthcheck }) };
   const contexts = Object.values(services).flatMap(({ build }) => (build ? [build.context] : []));
   const environmentFolder = join(folder, "environment");
-  // The folder of the agent's own image stays, even if a service is built from it too.
+  // Reads the folder of the agent's image in any case. A service may be built from the same folder.
   const ofServices = contexts.filter((context) => context !== environmentFolder);
   for (const place of ["environment", "tests", "solution", "steps"]) {
     if (!(await exists(join(folder, place)))) continue;

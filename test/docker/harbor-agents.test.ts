@@ -1,4 +1,7 @@
-/** What the agent of a Harbor task finds in its container: the skills of its image, and no service of its MCP servers. */
+/**
+ * Checks what the agent of a Harbor task finds in its container. The skills of the image are there. The services of MCP servers are
+ * not.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { currentOwner } from "../../base/host/owner.ts";

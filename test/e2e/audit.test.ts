@@ -66,7 +66,7 @@ function withAnEdit(trajectory: Trajectory): Trajectory {
   return edited;
 }
 
-/** A turn stands in the later ones' context as a template would write it without its reasoning: its head is gone. */
+/** Cuts the head off a turn where later turns have it in their context, as a template does that drops reasoning. */
 function asIfRendered(trajectory: Trajectory): Trajectory {
   const rendered = structuredClone(trajectory);
   const sample = rendered.nodes.find(

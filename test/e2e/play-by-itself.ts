@@ -110,7 +110,10 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
   };
 }
 
-/** A session that is as it is needed, of at most eight: a free model makes of each what it likes. Null where the harness is not installed. */
+/**
+ * Plays at most eight sessions, and returns the first for which `holds` is true: a free model plays differently each time. null: the
+ * harness is not installed.
+ */
 export async function playUntil(
   t: TestContext,
   options: SelfPlayOptions,

@@ -15,9 +15,9 @@ import { playByItself } from "./play-by-itself.ts";
 import { proveLogprobs } from "./prove-logprobs.ts";
 import { counted, ofTheHarness, proveContinuity, proveTokens, toleranceOverTurns } from "./prove-self-played.ts";
 
-/** Turns with tools in a session that goes to its end; one with the last word follows. Twenty cost four minutes more, and show no more. */
+/** How many turns with tools a session has. One turn without tools ends it. Twenty turns take four minutes more and show nothing new. */
 const turns = Number(process.env.ALIDADE_TEST_TURNS ?? 10);
-/** Behind Codex's prompt, longer than any that it was taught with, the model ends every seventh turn too early. */
+/** Codex's prompt is longer than any in the training. After it, the model ends every seventh turn too early. */
 const goOn = { calls: turns, most: 12 };
 /**
  * mini-swe-agent cannot be told to go on, so its turns are those of all its sessions: how early a free policy ends one depends on the

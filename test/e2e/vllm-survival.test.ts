@@ -92,7 +92,7 @@ async function playThrough(t: TestContext, vllm: Vllm, pack: string) {
   const entries = (): Promise<LogLine[]> => served.store.read(session_id);
   const begun = async () => (await entries()).filter((entry) => entry.type === "call_begun").length;
 
-  // While nothing listens, requests wait: they would be refused, and each repetition would count.
+  // Holds requests back until the server listens again. A refused request would be repeated, and `index` counts each one.
   let restarted: Promise<void> = Promise.resolve();
   await using front = await startFaultRelay(served.url, async ({ index }): Promise<Fault | null> => {
     await restarted;

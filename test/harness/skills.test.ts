@@ -1,4 +1,7 @@
-/** The skills of a task, where the real programs look for them: each lists them in its first request, and loads one as its model asks. */
+/**
+ * Puts a task's skills where each real harness looks for them. The harness lists the skills in its first request. It loads one when
+ * its model asks for it.
+ */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdir } from "node:fs/promises";

@@ -9,7 +9,7 @@ import { terminal } from "../terminal.ts";
 
 const mark = "ledger.id";
 
-/** For the service. Throws `config_invalid` for the place of another ledger. */
+/** Opens the place where the service keeps trajectories. Throws `config_invalid` if another ledger uses it. */
 export async function ownBlobs(word: string, ledger: string): Promise<OwnBlobs> {
   if (/^https?:/i.test(word))
     throw new AlidadeError(

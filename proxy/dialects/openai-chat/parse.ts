@@ -78,7 +78,7 @@ function refuseUnsupported(body: Record<string, unknown>): void {
   refuseFunctions(body);
 }
 
-/** Their clients look for the one call that an answer has room for in that shape: of several the others would be lost. */
+/** An answer in this old shape holds one call. Clients that use it would lose all others. */
 function refuseFunctions(body: Record<string, unknown>): void {
   const sent = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0);
   const field = ["functions", "function_call"].find((name) => sent(body[name]));

@@ -1,4 +1,4 @@
-/** TensorRT-LLM's chat: OpenAI's shape with nothing beside it: its request models are `extra="forbid"`. */
+/** Answers as TensorRT-LLM's chat does. It takes OpenAI's fields and refuses all others (`extra="forbid"`). */
 import { render, type ScriptedReply, said, type WireRequest } from "./scripted-engine.ts";
 import type { Body, Wire } from "./scripted-wire.ts";
 

@@ -19,7 +19,7 @@ for (const { name, variable, paths } of checkouts) {
     if (!checkout) {
       const left = `${variable} names no checkout of ${name}; it is run by hand`;
       t.diagnostic(left);
-      // No registry has it, so where all is asked for it is said and does not count as missing.
+      // No registry has the checkout. So with ALIDADE_TEST_ALL it is only reported, and not counted as missing.
       if (process.env.ALIDADE_TEST_ALL !== "1") t.skip(left);
       return;
     }

@@ -1,4 +1,4 @@
-/** The line of a run: what a death of an earlier process and a broken task keep from being made as usual. */
+/** Checks which rollouts a run does not make as usual: after the death of an earlier process, and of a task that is broken. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

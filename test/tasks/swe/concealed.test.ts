@@ -65,7 +65,7 @@ async function taskIn(t: TestContext): Promise<Task> {
   await writeFile(file, JSON.stringify(row));
   const [task] = await loadTasks(file);
   assert.ok(task);
-  // The folder stands for the image: sandboxes in processes have none, and the user of this machine.
+  // Sandboxes in processes have no image, so this folder takes its place. They run as the user of this machine.
   return { ...task, environment: { ...task.environment, files: folder, user: "agent", writable: "workdir", platform: null, image: null } };
 }
 

@@ -1,4 +1,7 @@
-/** The numbers of each screen are those of the command line, over 200 random sessions in one run. No browser: pages as the server makes them. */
+/**
+ * The numbers of each screen are those of the command line, over 200 random sessions in one run. No browser: pages as the server makes
+ * them.
+ */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -158,7 +161,7 @@ test("every sampled token of every session stands on the screen of tokens, and e
     const reasons = [...states.values()].filter((state) => state !== "trained").map((state) => state.slice("not trained: ".length));
     untrained += reasons.length;
     const counts = new Map([...Map.groupBy(reasons, (reason) => reason)].map(([reason, all]) => [reason, all.length]));
-    // Tokens without ids stand in no trace, and are counted in words.
+    // A token without an id is in no trace. The page counts it in a sentence.
     const outside = countsIn(
       (await view.text(`tokens?id=${id}`)).replaceAll(
         /class="untrained-words outside">not trained: ([\d,]+) ([\w ]+),/g,
