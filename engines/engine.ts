@@ -5,7 +5,7 @@
 
 import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../base/schema/message.ts";
 import type { SampledToken } from "../base/schema/sampled-token.ts";
-import type { LogprobSemantics, WeightSpan } from "../base/schema/session-log.ts";
+import type { LogprobSemantics, RoutingType, WeightSpan } from "../base/schema/session-log.ts";
 import type { IdText } from "../base/tokens/id-text.ts";
 import type { ImageSpan, PictureTokens } from "../base/tokens/image-spans.ts";
 import type { SpelledToken } from "./chat/spelled-pieces.ts";
@@ -30,6 +30,8 @@ export type SampleRequest = {
   token_logprobs?: { top: number };
   /** Prefixes are shared only under the same salt: it is another one after every weight update, so that new weights find no old cache. */
   cache_salt?: string;
+  /** So many tokens of the prompt need no row where the engine tells which experts were taken: an earlier call has theirs. */
+  routing_start?: number;
   /** Is told the texts of sampled tokens that it lacks. Engines that send no texts leave it alone. */
   texts?: TokenTexts;
 };
@@ -59,6 +61,7 @@ export type SampleEvent =
   | { type: "tool-call"; id: string; name: string; arguments: string }
   /** Sampled ids with one logprob each (nats; null where that one is missing). `tokens`: one for each id, where they were asked for. */
   | { type: "tokens"; token_ids: number[]; logprobs: (number | null)[]; tokens?: SampledToken[] }
+  | { type: "routing"; routing: RoutedExperts }
   /** Where the pads of each picture stand in the prompt, in the order of the request. Absent: the engine does not tell. */
   | { type: "images"; spans: ImageSpan[] }
   | {
@@ -72,6 +75,12 @@ export type SampleEvent =
       /** Why ids, logprobs and counts of this answer do not belong together. Nothing of it may be trained then. */
       misaligned?: string;
     };
+
+/**
+ * Which experts the tokens took, a row a token from token `start` of prompt and sample on: for each layer with experts, in their
+ * order, as many numbers as a token takes. The last sampled token has no row.
+ */
+export type RoutedExperts = { start: number; rows: number; layers: number; top_k: number; dtype: RoutingType; bytes: Buffer };
 
 /** not_supported: the server has no such route; failed: it has, and kept what it has, as servers do while requests are in flight. */
 export type PrefixReset = "reset" | "not_supported" | "failed";
@@ -120,6 +129,8 @@ export type EngineFacts = {
   weight_version?: string | null;
   /** Number of experts of the model; 0: it has none. Absent: unknown. */
   experts?: number;
+  /** The server tells which of them the tokens took, where no client follows the stream. Absent: it was not seen to. */
+  routing?: true;
   /** Hash of the token ids of a fixed conversation, `tokenizer` of fixed texts: two servers that agree, render alike. */
   fingerprints?: { template: string | null; tokenizer: string | null };
 };

@@ -57,13 +57,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
   yield facts.models.length > 0 ? row("models", someOf(facts.models), "ok") : row("models", "none", "gap", "serve a model");
   const { adapters = [] } = facts;
   if (adapters.length > 0) yield row("adapters", `${someOf(adapters)}: each is a policy of its own`, "ok");
-  if (facts.experts)
-    yield row(
-      "experts",
-      `${facts.experts}: which of them each token took is not recorded`,
-      "gap",
-      "the trainer picks experts again, so its ratio differs from 1: give tokens less weight by it or reject them, and see `fidelity --trainer-logprobs`",
-    );
+  yield* experts(facts);
   yield row(
     "context",
     facts.max_model_len === null ? "not said" : `${facts.max_model_len} tokens`,
@@ -107,6 +101,20 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
   );
   yield row("tokenizer", tokenizer ?? "not asked", tokenizer ? "ok" : "unknown");
 }
+
+/** Nothing for a model without experts, and where their number is unknown. */
+function* experts({ experts, routing, engine }: EngineFacts): Generator<Finding> {
+  if (routing) {
+    const count = experts ? `${experts}: ` : "";
+    yield row("experts", `${count}which of them each token took is recorded, in sessions that are not live`, "ok");
+  } else if (experts) {
+    const advice = engine === "vllm" ? `start vLLM with --enable-return-routed-experts; without it ${pickedAgain}` : pickedAgain;
+    yield row("experts", `${experts}: which of them each token took is not recorded`, "gap", advice);
+  }
+}
+
+const pickedAgain =
+  "the trainer picks experts again, so its ratio differs from 1: give tokens less weight by it or reject them, and see `fidelity --trainer-logprobs`";
 
 const neutralOnly =
   "train with temperature 1 and no truncation (purpose: train forces it), else they are not those of the sampling distribution";

@@ -1,5 +1,15 @@
 export { grammarFields, isUnderGrammar } from "./chat/grammar.ts";
-export type { Engine, EngineFacts, EngineKind, PrefixReset, RenderSource, SampleEvent, SampleRequest, TokenTexts } from "./engine.ts";
+export type {
+  Engine,
+  EngineFacts,
+  EngineKind,
+  PrefixReset,
+  RenderSource,
+  RoutedExperts,
+  SampleEvent,
+  SampleRequest,
+  TokenTexts,
+} from "./engine.ts";
 export { examine, type Finding } from "./examine.ts";
 export { openGguf } from "./gguf-scorer.ts";
 export { whyNoEngineUrl } from "./http/engine-url.ts";

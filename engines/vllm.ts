@@ -27,6 +27,7 @@ import type {
   RankedToken,
   Rendered,
   RenderSource,
+  RoutedExperts,
   SampleEvent,
   SampleRequest,
   ScoredImages,
@@ -41,7 +42,9 @@ import { ChunkReader } from "./vllm/chunks.ts";
 import { type ChatRender, probePictures, renderChat, samplePictured, scorePictured } from "./vllm/pictures.ts";
 import { ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest } from "./vllm/probe.ts";
 import { PromptLogprobs, toRankedTokens } from "./vllm/prompt-logprobs.ts";
+import { readRouting } from "./vllm/routing.ts";
 import { vllmSampledNothing } from "./vllm/sampled-nothing.ts";
+import { wholeAnswer } from "./vllm/whole-answer.ts";
 
 export const vllm: EngineKind = {
   name: "vllm",
@@ -80,6 +83,8 @@ class VllmEngine implements Engine {
   #maxModelLen: number | null = null;
   /** Found by the probe: what the model makes of a picture; null: no route of this server tells. */
   #images: ServedPictures | null = null;
+  /** Found by the probe: it tells which experts the tokens took, in answers of one piece. */
+  #tellsRouting = false;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
     this.#client = new EngineClient({ ...options, sampledNothing: vllmSampledNothing });
@@ -102,6 +107,8 @@ class VllmEngine implements Engine {
     this.#extras = cold.accepted;
     facts.token_ids = cold.prompt_ids && cold.token_ids;
     facts.logprobs = cold.logprob !== null;
+    this.#tellsRouting = cold.routing && facts.token_ids;
+    if (this.#tellsRouting) facts.routing = true;
     if (facts.logprobs) {
       const warm = cold.best === null ? null : await this.#probeOnce({ ...probeBody(model, 2), ...withBest }, signal);
       facts.logprob_semantics = logprobKind(cold.best, warm?.best ?? null);
@@ -133,9 +140,10 @@ class VllmEngine implements Engine {
       return take(await samplePictured(this.#client, request, this.#chatFields(request, true), signal));
     // Chat tells its prompt and not where the pictures are: the same request is rendered beside it.
     const rendering = isPictured && this.#images ? this.#placesOf(request, signal) : null;
+    const isWhole = this.#tellsRouting && !request.live && !request.prompt && !isPictured;
     const [path, body] = request.prompt
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
-      : (["/v1/chat/completions", this.#chatBody(request)] as const);
+      : (["/v1/chat/completions", this.#chatBody(request, isWhole)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id);
     const reader = new ChunkReader(this.baseUrl, request.token_logprobs, request.texts);
     const frames = new SseDecoder();
@@ -158,21 +166,34 @@ class VllmEngine implements Engine {
       events = [];
       if (read.length > 0) take(read);
     };
+    let routing: RoutedExperts | null = null;
+    const readWhole = async (): Promise<void> => {
+      const { chunk, experts } = wholeAnswer(await response.text());
+      routing = experts === null ? null : readRouting(experts, request.routing_start ?? 0);
+      try {
+        reader.read(chunk, events);
+        reader.finish();
+      } finally {
+        handOver();
+      }
+    };
     const readChunk: TakeFrame = (bytes, start, end) => {
       reader.read(bytes, events, start, end);
       // The text of a prompt is there only as long as the frame is.
       if (events.some(({ type }) => type === "prompt")) handOver();
     };
     try {
-      await response.read((chunks) => {
-        try {
-          for (const chunk of chunks) frames.feed(chunk, readChunk);
-        } finally {
-          // What was sampled before a chunk that is wrong was sampled all the same.
-          handOver();
-        }
-        return reader.isDone;
-      });
+      if (isWhole) await readWhole();
+      else
+        await response.read((chunks) => {
+          try {
+            for (const chunk of chunks) frames.feed(chunk, readChunk);
+          } finally {
+            // What was sampled before a chunk that is wrong was sampled all the same.
+            handOver();
+          }
+          return reader.isDone;
+        });
     } catch (error) {
       throw this.#client.brokenOff(error, signal);
     } finally {
@@ -181,6 +202,7 @@ class VllmEngine implements Engine {
       else response.abandon();
     }
     const last = reader.end();
+    if (routing !== null) last.splice(-1, 0, { type: "routing", routing });
     const places = await rendering;
     if (places && echo) {
       const differs = promptComplaint(IdText.of(places.token_ids), { token_ids: echo });
@@ -274,9 +296,14 @@ class VllmEngine implements Engine {
     return { model, messages, ...tools, add_generation_prompt: true };
   }
 
-  #chatBody(request: SampleRequest): Buffer {
+  /** `isWhole`: the answer comes in one piece, with the experts that the tokens took. */
+  #chatBody(request: SampleRequest, isWhole: boolean): Buffer {
     const more = request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : [];
-    return chatRequestJson(this.#chatFields(request, false), { ...request, more }, this.#wording);
+    const { stream, stream_options, stream_interval, ...fields } = this.#chatFields(request, false);
+    const asked = isWhole
+      ? { ...fields, ...(request.routing_start && { routed_experts_prompt_start: request.routing_start }) }
+      : { ...fields, stream, stream_options, ...(stream_interval !== undefined && { stream_interval }) };
+    return chatRequestJson(asked, { ...request, more }, this.#wording);
   }
 
   /** `whole`: with messages and tools, for the routes that answer in one piece. */

@@ -15,6 +15,7 @@ export { type AdvantageMethod, advantageMethods, type BaselineEntry, type GroupA
 export { componentsOfRow, weightedTotal } from "./rewards/reward-components.ts";
 export { type Aggregation, aggregations } from "./rewards/row-weight.ts";
 export { type Credit, type CreditLeaf, credits, treeCredit } from "./rewards/tree-credit.ts";
+export { type RoutingFidelity, routingFidelityOf } from "./routing-fidelity.ts";
 export {
   fullLength,
   perToken,
@@ -27,6 +28,7 @@ export {
 } from "./rows/alignment-families.ts";
 export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";
+export { isRouted } from "./rows/place-routing.ts";
 export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./rows/select-rows.ts";
 export { addAccounts, rowInflationOf, type TokenAccount, tokensOutside } from "./rows/token-account.ts";
 export { selectionNamed, selections } from "./selection/index.ts";

@@ -24,6 +24,7 @@ import { judgedNodes, whyRecordedUntrained } from "./trained/why-untrained.ts";
 import type { Edge } from "./tree/edge.ts";
 import { findEdges } from "./tree/edges.ts";
 import { findParents } from "./tree/parents.ts";
+import { routingBlobs } from "./tree/routing-blobs.ts";
 import { type Exclusions, toNodes } from "./tree/to-nodes.ts";
 import { buildTree, type TokenTree } from "./tree/token-tree.ts";
 
@@ -80,7 +81,7 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
       tools: Object.fromEntries(session.tools),
       nodes,
       traces,
-      blobs: [],
+      blobs: routingBlobs(calls, tree, idOf),
     };
     const trajectory = { ...recorded, nodes: judgedNodes(recorded) };
     return {
@@ -216,6 +217,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     engine_name: call.tries.at(-1)?.engine_name ?? null,
     fingerprints: call.tries.at(-1)?.fingerprints ?? null,
     ...(experts !== undefined && { experts }),
+    ...routingOf(finished),
     engine_model: finished?.engine_model ?? null,
     tries: call.tries.map(({ try: number, engine, status, error, may_have_sampled }) => ({
       try: number,
@@ -259,6 +261,11 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     },
     ...(finished?.pauses && { pauses: finished.pauses }),
   };
+}
+
+function routingOf(finished: CallHistory["finished"]): Pick<CallRecord, "routing"> {
+  if (finished?.routing) return { routing: "recorded" };
+  return finished?.routing_missing ? { routing: finished.routing_missing } : {};
 }
 
 const neverFinished = "lost_in_flight: the process ended before the call did, and what the engine sampled until then is unknown";

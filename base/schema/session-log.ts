@@ -14,6 +14,7 @@ import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, 
 import { Policy } from "./policy.ts";
 import { renderCauses } from "./reasons/calls.ts";
 import { wordsOf } from "./reasons/meaning.ts";
+import { routingReasons } from "./reasons/routing.ts";
 import { toolFailures } from "./reasons/tools.ts";
 import { RewardComponent } from "./reward-component.ts";
 import { SampledToken } from "./sampled-token.ts";
@@ -162,10 +163,7 @@ export const Tried = z.strictObject({
   other_policy: z.literal(true).optional(),
   /** Hashes of the engine's template and tokenizer. Tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
-  /**
-   * Number of experts of its model. Which of them each token took is not recorded. Absent: the model has none, or the number is
-   * unknown.
-   */
+  /** Number of experts of its model. Absent: the model has none, or the number is unknown. */
   experts: z.number().int().positive().optional(),
   /** This engine's; the begun call has that of the engine that was chosen first. */
   role_mapping: RoleMapping,
@@ -235,6 +233,30 @@ export const PromptPicture = z.strictObject({
 });
 export type PromptPicture = z.infer<typeof PromptPicture>;
 
+/** How an expert's number is written: little-endian, without a sign unless it says so. */
+export const RoutingType = z.enum(["uint8", "uint16", "int32"]);
+export type RoutingType = z.infer<typeof RoutingType>;
+
+/**
+ * Which experts the tokens of a call took: a row a token, and in it `top_k` numbers for each of `layers`, in this order, as bytes
+ * with this hash. Row 0 is about token `start` of the call's prompt and sample. The base call, earlier in the log, begins with the
+ * tokens before `start`, and has their rows. The last sampled token never has a row: nothing was computed on it.
+ */
+export const RoutingRecord = z.strictObject({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** null where `start` is 0. */
+  base_call_id: z.string().nullable(),
+  start: z.number().int().nonnegative(),
+  rows: z.number().int().positive(),
+  layers: z.number().int().positive(),
+  top_k: z.number().int().positive(),
+  dtype: RoutingType,
+});
+export type RoutingRecord = z.infer<typeof RoutingRecord>;
+
+export const RoutingReason = z.enum(wordsOf(routingReasons));
+export type RoutingReason = z.infer<typeof RoutingReason>;
+
 export const CallFinished = z.strictObject({
   type: z.literal("call_finished"),
   time: Time,
@@ -248,6 +270,10 @@ export const CallFinished = z.strictObject({
   /** One logprob for each sampled id, in nats; null for a missing one. The whole list is null where the engine gave none. */
   logprobs: Logprobs.nullable(),
   logprob_semantics: LogprobSemantics,
+  /** Absent: not on record. */
+  routing: RoutingRecord.optional(),
+  /** Why it is not. Absent: it is, or the model has no experts, or an older release wrote it. */
+  routing_missing: RoutingReason.optional(),
   /** One for each sampled id, for the answer. Absent: the request did not ask for them, or the engine did not tell them all. */
   tokens: z.array(SampledToken).optional(),
   /** Why there are no ids or no logprobs. */

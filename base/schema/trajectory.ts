@@ -21,6 +21,7 @@ import {
   PromptPicture,
   Restored,
   ResultPart,
+  RoutingReason,
   Time,
   ToolFailure,
   WeightSpan,
@@ -78,8 +79,10 @@ export const CallRecord = z.strictObject({
   /** Which of several engines, and the fingerprints of its template and tokenizer. */
   engine_name: z.string().nullable().default(null),
   fingerprints: EngineFingerprints.nullable().default(null),
-  /** Number of experts of the model; their routing is not recorded. Absent: it has none, or the number is unknown. */
+  /** Number of experts of the model. Absent: it has none, or the number is unknown. */
   experts: z.number().int().positive().optional(),
+  /** Is it on record which experts its tokens took (`blobs`), and if not, why? Absent: the model has no experts, or it is unknown. */
+  routing: z.union([z.literal("recorded"), RoutingReason]).optional(),
   engine_model: z.string().nullable(),
   tries: z.array(
     z.strictObject({
@@ -218,6 +221,24 @@ export const TreeNode = z.strictObject({
 });
 export type TreeNode = z.infer<typeof TreeNode>;
 
+/**
+ * Numbers of tokens of a node that lie as bytes beside the session's log, each file named by its hash. `routed_experts`: which
+ * experts the tokens took.
+ */
+export const NodeBlob = z.strictObject({
+  name: z.string(),
+  dtype: z.string(),
+  /** Shape of the whole file. `routed_experts`: tokens, layers, experts a token. */
+  shape: z.array(z.number()),
+  node_id: z.string(),
+  /** Tokens of the node, the second one excluded. */
+  span: z.tuple([z.number().int(), z.number().int()]),
+  /** The row of the file that is about the first of them. Absent: 0. */
+  row: z.number().int().nonnegative().optional(),
+  ref: z.string().describe("SHA-256 of the bytes"),
+});
+export type NodeBlob = z.infer<typeof NodeBlob>;
+
 export const Trace = z.strictObject({ trace_id: z.string(), leaf_node_id: z.string(), agent: z.string() });
 export type Trace = z.infer<typeof Trace>;
 
@@ -318,16 +339,7 @@ const TrajectoryFields = z.strictObject({
   tools: z.record(z.string(), z.array(Tool)),
   nodes: z.array(TreeNode),
   traces: z.array(Trace),
-  blobs: z.array(
-    z.strictObject({
-      name: z.string(),
-      dtype: z.string(),
-      shape: z.array(z.number()),
-      node_id: z.string(),
-      span: z.tuple([z.number(), z.number()]),
-      ref: z.string(),
-    }),
-  ),
+  blobs: z.array(NodeBlob),
   fidelity: Fidelity,
 });
 export const Trajectory = versioned(recordVersions.trajectory, TrajectoryFields);

@@ -71,6 +71,11 @@ export class ChunkReader {
     } else this.#readAny(text, prompt?.ids ?? null, events);
   }
 
+  /** Nothing more comes: an answer in one piece has no marker behind it. */
+  finish(): void {
+    this.isDone = true;
+  }
+
   #readAny(text: string, promptIds: Buffer | null, events: SampleEvent[]): void {
     const chunk = this.#parse(text);
     if (chunk.error !== undefined && chunk.error !== null) throw this.#failure(chunk.error);

@@ -1,6 +1,7 @@
 /** The one-token probe of vLLM's chat route, and what its answer shows about the server. */
 import { z } from "zod";
 import { isMeasured } from "../chat/alignment.ts";
+import { readRouting } from "./routing.ts";
 
 export const Logprob = z.looseObject({ logprob: z.number().nullable().optional() });
 
@@ -9,6 +10,7 @@ export const ProbeAnswer = z.looseObject({
   choices: z.array(
     z.looseObject({
       token_ids: z.array(z.number()).nullish(),
+      routed_experts: z.string().nullish(),
       logprobs: z.looseObject({ content: z.array(Logprob.extend({ top_logprobs: z.array(Logprob).nullish() })).nullish() }).nullish(),
     }),
   ),
@@ -23,6 +25,8 @@ export type VllmProbe = {
   logprob: number | null;
   /** The likeliest token's; null where the server lists none. */
   best: number | null;
+  /** It tells which experts the tokens took. */
+  routing: boolean;
 };
 
 /** The list begins with the sampled token, then the best ones, so with two entries one of them is the best token's. */
@@ -42,7 +46,7 @@ export function probeBody(model: string, temperature: number): Record<string, un
 
 /** The server refuses the fields that ask for ids. */
 export function refused(refusal: string): VllmProbe {
-  return { accepted: false, refusal, prompt_ids: false, token_ids: false, logprob: null, best: null };
+  return { accepted: false, refusal, prompt_ids: false, token_ids: false, logprob: null, best: null, routing: false };
 }
 
 export function toProbed(body: unknown): VllmProbe {
@@ -56,6 +60,7 @@ export function toProbed(body: unknown): VllmProbe {
     token_ids: Boolean(choice?.token_ids?.length),
     logprob: first?.logprob ?? null,
     best: bestLogprob(first?.top_logprobs ?? []),
+    routing: readRouting(choice?.routed_experts ?? "", 0) !== null,
   };
 }
 

@@ -43,6 +43,16 @@ const segment = group("element", [
 
 const picture = group("element", [value("sha256", text), value("start", whole), value("length", whole)]);
 
+const routing = group("element", [
+  value("start", whole),
+  value("length", whole),
+  value("sha256", text),
+  value("row", whole),
+  value("layers", whole),
+  value("top_k", whole),
+  value("dtype", text),
+]);
+
 /** Text by text. */
 const map = (name: string): SchemaElement[] => [
   { name, repetition_type: "REQUIRED", converted_type: "MAP", num_children: 1 },
@@ -72,6 +82,7 @@ const fields = {
   teacher_logprobs: (name) => list(name, maybe("element", number), "OPTIONAL"),
   teacher_top_ids: (name) => list(name, list("element", value("element", whole)), "OPTIONAL"),
   teacher_top_logprobs: (name) => list(name, list("element", value("element", number)), "OPTIONAL"),
+  routing: (name) => list(name, routing, "OPTIONAL"),
   position_ids: (name) => list(name, value("element", whole), "OPTIONAL"),
   parent_index: (name) => list(name, value("element", whole), "OPTIONAL"),
   segments: (name) => list(name, segment),

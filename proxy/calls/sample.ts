@@ -8,12 +8,13 @@ import type { CallFinished, PromptPicture, Tried } from "../../base/schema/sessi
 import { type IdText, textOfIds } from "../../base/tokens/id-text.ts";
 import { type ImageSpan, plantedPad } from "../../base/tokens/image-spans.ts";
 import { GrowingText } from "../../base/wire/growing-text.ts";
-import { type EngineFacts, isUnderGrammar, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
+import { type EngineFacts, isUnderGrammar, type RoutedExperts, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import { toErrorRecord } from "../session/error-record.ts";
 import { type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
 import { isMisread, type Keepable, type KeptTokens, type Mark, type SaidSoFar } from "./interrupted/kept-tokens.ts";
+import { type RoutedBase, type SampledRouting, sampledRouting } from "./sampled-routing.ts";
 
 /** What a live relay shows of it. */
 export type LiveEvent =
@@ -22,8 +23,20 @@ export type LiveEvent =
 
 export type SampleResult = Omit<
   CallFinished,
-  "type" | "time" | "call_id" | "prompt_ids" | "pauses" | "policy" | "policy_changed" | "tokens_before_hold" | "parts"
+  | "type"
+  | "time"
+  | "call_id"
+  | "prompt_ids"
+  | "pauses"
+  | "policy"
+  | "policy_changed"
+  | "tokens_before_hold"
+  | "parts"
+  | "routing"
+  | "routing_missing"
 > & {
+  /** Which experts its tokens took; null: the model has none that are known. */
+  routed: SampledRouting | null;
   /** What `error` is the record of. */
   failure: AlidadeError | null;
   prompt: PromptTokens | null;
@@ -31,7 +44,7 @@ export type SampleResult = Omit<
 };
 
 /** What a `Sample` reads of its request. */
-export type AskedOfSample = Pick<SampleRequest, "sampling" | "tools" | "tool_choice" | "live" | "messages">;
+export type AskedOfSample = Pick<SampleRequest, "sampling" | "tools" | "tool_choice" | "live" | "messages" | "prompt">;
 
 export class Sample implements Keepable {
   readonly #engine: string | null;
@@ -42,6 +55,11 @@ export class Sample implements Keepable {
   readonly #images: readonly ImagePart[];
   /** Where their pads stand; null: the engine has not told it. */
   #spans: ImageSpan[] | null = null;
+  #routing: RoutedExperts | null = null;
+  /** What the engine is asked to leave out of it. */
+  #routedBase: RoutedBase | null = null;
+  /** The engine tells no experts to such a request. */
+  readonly #isStreamed: boolean;
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
   /** False when the engine reports other prompt ids than those that it was given. */
@@ -67,6 +85,7 @@ export class Sample implements Keepable {
     this.#bases = bases;
     this.#images = imagesIn(request.messages);
     this.#marks = request.live ? null : [];
+    this.#isStreamed = request.live === true || request.prompt !== undefined || this.#images.length > 0;
     this.#kept = kept;
     if (kept) this.#goOnFrom(kept);
     this.#engine = lease?.engine.name ?? null;
@@ -75,9 +94,20 @@ export class Sample implements Keepable {
   }
 
   /** Notes how the prompt is made; what of it the engine is asked with. */
-  continues(continued: Continued | undefined): Pick<SampleRequest, "prompt_ids"> {
+  continues(continued: Continued | undefined): Pick<SampleRequest, "prompt_ids" | "routing_start"> {
     this.#continued = continued ?? null;
-    return continued?.prompt_ids ? { prompt_ids: continued.prompt_ids } : {};
+    if (!continued?.prompt_ids) return {};
+    const { record, prompt_ids } = continued;
+    const isAsked = this.#facts?.routing && !this.#isStreamed && record.mode === "continued";
+    this.#routedBase = isAsked ? this.#routedWithin(record.from_call_id, record.kept) : null;
+    return { prompt_ids, ...(this.#routedBase && { routing_start: this.#routedBase.length }) };
+  }
+
+  /** As much of the first `length` tokens of an earlier call as has its experts on record; null: none. */
+  #routedWithin(call_id: string | null, length: number): RoutedBase | null {
+    const base = this.#bases.find(({ id }) => id === call_id);
+    const routed = Math.min(base?.routedUntil ?? 0, length);
+    return call_id === null || routed === 0 ? null : { call_id, length: routed };
   }
 
   /** True when the event shows that something was sampled. */
@@ -93,6 +123,9 @@ export class Sample implements Keepable {
         return false;
       case "images":
         this.#spans = event.spans;
+        return false;
+      case "routing":
+        this.#routing = event.routing;
         return false;
       case "tokens":
         for (const id of event.token_ids) this.#sampledIds.push(id);
@@ -199,6 +232,7 @@ export class Sample implements Keepable {
     const message: Message | null = this.#parts.length > 0 || !failure ? { role: "assistant", parts: this.#parts } : null;
     return {
       prompt: hasIds ? this.#prompt : null,
+      routed: missing === null || missing.startsWith("no_logprob") ? this.#routed() : null,
       ...(media && { media }),
       sampled_ids: hasIds ? this.#sampledIds : null,
       logprobs: hasIds && this.#logprobs.some((one) => one !== null) ? this.#logprobs : null,
@@ -221,6 +255,20 @@ export class Sample implements Keepable {
       failure,
       tries,
     };
+  }
+
+  /** Only for a call whose ids are to be believed. */
+  #routed(): SampledRouting | null {
+    if (this.#prompt === null || this.#sampledIds.length === 0) return null;
+    const { base_call_id, base_len } = this.#prompt.delta;
+    return sampledRouting({
+      facts: this.#facts,
+      told: this.#routing,
+      isStreamed: this.#isStreamed,
+      tokens: this.#prompt.whole.length + this.#sampledIds.length,
+      asked: this.#routedBase,
+      known: this.#routedWithin(base_call_id, base_len),
+    });
   }
 
   /** Ids, logprobs and the engine's own count must agree, or nothing of the call can be trained. */

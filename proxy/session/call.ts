@@ -53,6 +53,12 @@ export class Call {
     return this.#ids?.text ?? null;
   }
 
+  /** So many of its tokens, from the first one on, have the experts that they took on record, here or in the calls before it. */
+  get routedUntil(): number {
+    const routing = this.outcome?.routing;
+    return routing ? routing.start + routing.rows : 0;
+  }
+
   get promptLength(): number {
     return this.#ids?.promptLength ?? 0;
   }

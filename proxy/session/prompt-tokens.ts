@@ -5,7 +5,12 @@ import { IdText, parseIds, type TextHead, textOfIds } from "../../base/tokens/id
 export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[] };
 
 /** A call whose tokens may begin a later prompt. */
-export type TokenBase = { readonly id: string; readonly idText: IdText | null };
+export type TokenBase = {
+  readonly id: string;
+  readonly idText: IdText | null;
+  /** So many of its tokens, from the first one on, have the experts that they took on record. Absent: none. */
+  readonly routedUntil?: number;
+};
 
 /** A prompt as the log stores it, and whole. */
 export type PromptTokens = { delta: Delta<number>; whole: IdText };

@@ -1,6 +1,6 @@
 /** A trainer's row: one array of tokens with what is known of each (full length, unshifted). */
 import { z } from "zod";
-import { PromptPicture } from "../../base/schema/session-log.ts";
+import { PromptPicture, RoutingType } from "../../base/schema/session-log.ts";
 import { TrajectoryStatus } from "../../base/schema/trajectory.ts";
 import { recordVersions } from "../../base/schema/versions/record-versions.ts";
 import { versioned } from "../../base/schema/versions/versioned.ts";
@@ -28,6 +28,21 @@ export const FlatSegment = z.strictObject({
   /** Why a sampled segment is not trained here: a reason of `LeftOutReason`, or `other_row` (trained once, there). */
   reason: z.string().nullable(),
 });
+
+/**
+ * Which experts the row's tokens `start` to before `start + length` took: rows of a file beside the rows, named by its hash, from
+ * row `row` on. A row is `layers` × `top_k` numbers of this type, little-endian.
+ */
+export const RowRouting = z.strictObject({
+  start: z.number().int().nonnegative(),
+  length: z.number().int().positive(),
+  sha256: z.string(),
+  row: z.number().int().nonnegative(),
+  layers: z.number().int().positive(),
+  top_k: z.number().int().positive(),
+  dtype: RoutingType,
+});
+export type RowRouting = z.infer<typeof RowRouting>;
 
 const RowFields = z.strictObject({
   schema_version: z.literal(recordVersions.row.now),
@@ -61,6 +76,8 @@ const RowFields = z.strictObject({
   teacher_top_ids: z.array(z.array(z.number().int())).optional(),
   /** Their logprobs, in the same order. */
   teacher_top_logprobs: z.array(z.array(z.number())).optional(),
+  /** In the order of the tokens; a token that no entry has was not measured. Absent: none was, or the model has no experts. */
+  routing: z.array(RowRouting).optional(),
   /** Only in a packed tree, one number per token: its position on its path. null: 0, 1, 2 … */
   position_ids: z.array(z.number().int()).nullable(),
   /** Only in a packed tree, one number per token: the row index of its predecessor on its path; -1 for a first token. */

@@ -1,7 +1,7 @@
 /** Fills a planned row: ids, mask, logprobs, and what is known of each stretch of tokens. */
 
 import type { UntrainedReason } from "../../base/schema/reasons/untrained.ts";
-import type { CallRecord, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
+import type { CallRecord, NodeBlob, Trajectory, TreeNode } from "../../base/schema/trajectory.ts";
 import { recordVersions } from "../../base/schema/versions/record-versions.ts";
 import { type Aggregation, rowWeight } from "../rewards/row-weight.ts";
 import { type Path, pieceLength, type RowPiece } from "../selection/selection.ts";
@@ -10,6 +10,7 @@ import { policySteps, type StepOf } from "../trained/policy-step.ts";
 import type { Judge } from "../trained/why-untrained.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
+import { placeRouting, routingByNode } from "./place-routing.ts";
 import type { Plan } from "./row-plan.ts";
 
 export type RowContext = {
@@ -27,6 +28,7 @@ export type RowContext = {
 export class RowWriter {
   readonly #context: RowContext;
   readonly #stepOf: StepOf;
+  readonly #routing: Map<string, NodeBlob[]>;
   readonly #temperatures: Map<string, number | null>;
   readonly #origin: Pick<FlatRow, "harness" | "harness_version" | "labels" | "status" | "stop_reason" | "seconds">;
 
@@ -36,6 +38,7 @@ export class RowWriter {
     this.#origin = { harness: harness.name, harness_version: harness.version, labels, status, stop_reason, seconds: secondsOf(calls) };
     this.#temperatures = new Map(calls.map(({ call_id, sampling }) => [call_id, sampling.temperature ?? null]));
     this.#stepOf = policySteps(calls);
+    this.#routing = routingByNode(context.trajectory);
   }
 
   *rows(plans: Plan[]): Generator<FlatRow> {
@@ -58,6 +61,7 @@ export class RowWriter {
     for (const [index, piece] of plan.pieces.entries()) {
       row.segments.push(this.#fill(row, start, piece, plan));
       placePictures(row, start, piece);
+      placeRouting(row, start, piece, this.#routing.get(piece.node.node_id) ?? []);
       if (plan.parents !== null) place(row, start, piece, ends[plan.parents[index] as number] ?? -1);
       start += piece.to - piece.from;
       ends.push(start - 1);

@@ -1,7 +1,15 @@
 /** What one attempt adds to the fidelity report of its run (`alidade fidelity`). */
 import type { EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
 import { promptsOf } from "../../exporters/source/index.ts";
-import { type SelectOptions, selectRows, type Teaching, type TokenAccount, teachingOf } from "../../reconstruct/index.ts";
+import {
+  type RoutingFidelity,
+  routingFidelityOf,
+  type SelectOptions,
+  selectRows,
+  type Teaching,
+  type TokenAccount,
+  teachingOf,
+} from "../../reconstruct/index.ts";
 
 export type AttemptFidelity = {
   /** Under the options that it was counted with, as `rows` and `tokens` are. */
@@ -16,8 +24,8 @@ export type AttemptFidelity = {
   outcomes: Record<string, number>;
   omitted: Record<string, number>;
   continuity: Record<string, number>;
-  /** Calls of a model with experts; which experts each token took is not recorded. */
-  unrouted: number;
+  /** What is on record of which experts its tokens took. */
+  routing: RoutingFidelity;
   /** What its teacher scored; null: none did. */
   teacher: ({ model: string } & Teaching) | null;
   causes: AttemptCause[];
@@ -52,7 +60,7 @@ export function attemptFidelityOf(trajectory: Trajectory, options: Partial<Selec
     outcomes,
     omitted,
     continuity,
-    unrouted: trajectory.calls.filter(({ experts, sampled_length }) => experts !== undefined && (sampled_length ?? 0) > 0).length,
+    routing: routingFidelityOf(trajectory, selected),
     teacher: trajectory.teacher ? { model: trajectory.teacher.model, ...teachingOf(trajectory) } : null,
     causes: causesOf(trajectory),
     damaged: damaged.map(({ call_id, reason }) => ({ call_id, reason })),

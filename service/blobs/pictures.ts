@@ -1,8 +1,11 @@
-/** A rollout's pictures travel in the blob of its trajectory, each as a record behind those of the attempt. */
+/**
+ * A rollout's pictures, and what else it names by hash, travel in the blob of its trajectory, each as a record behind those of the
+ * attempt.
+ */
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
 import type { Media } from "../../base/media/media.ts";
-import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
+import { namedBytes } from "../../base/media/named-bytes.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { isLog } from "./session-log.ts";
@@ -14,11 +17,10 @@ export type PackedPicture = z.infer<typeof PackedPicture>;
 /** What stands before them: the trajectory, and the record of its attempt. */
 const recordsBefore = 2;
 
-/** Each picture that the trajectory shows, once. Throws what reading one of them does. */
-export function packPictures({ messages }: Pick<Trajectory, "messages">, media: Pick<Media, "read"> | null): PackedPicture[] {
-  const hashes = new Set(imagesIn(Object.values(messages)).flatMap((part) => (isStored(part) ? [part.sha256] : [])));
+/** All that the trajectory names, once. Throws what reading one of them does. */
+export function packPictures(trajectory: Pick<Trajectory, "messages" | "blobs">, media: Pick<Media, "read"> | null): PackedPicture[] {
   if (media === null) return [];
-  return [...hashes].map((sha256) => ({ sha256, base64: media.read(sha256).toString("base64") }));
+  return namedBytes(trajectory).map((sha256) => ({ sha256, base64: media.read(sha256).toString("base64") }));
 }
 
 /** `lines`: the records of the blob, each as JSON. */

@@ -12,6 +12,7 @@ import { driftCauses } from "../../base/schema/reasons/drift.ts";
 import { groupBiases } from "../../base/schema/reasons/group-biases.ts";
 import { groupReasons, maskReasons, rolloutReasons } from "../../base/schema/reasons/left-out.ts";
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
+import { routingReasons } from "../../base/schema/reasons/routing.ts";
 import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../base/schema/reasons/untrained.ts";
 import { againLater, neverAgain } from "../../rollouts/line/broken-by.ts";
@@ -92,6 +93,11 @@ export function reasonsPage(): string {
     "What `alidade score` writes beside a null ([teachers](teachers.md)).",
     "",
     ...table(teacherReasons),
+    "## Why it is not on record which experts tokens took",
+    "",
+    "`routing` of a call of [a model with experts](engines.md#models-with-experts).",
+    "",
+    ...table(routingReasons),
     "## Why a call was rendered",
     "",
     "In a session with [continuity](continuity.md): why its prompt does not go on from the tokens of an earlier call.",

@@ -1,6 +1,7 @@
 /** What the loaders in Python do without any trainer; with the trainers' own code: `test/interop/consumers/`. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { hash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { exporterNamed } from "../../exporters/registry.ts";
+import { bytesOf } from "../fakes/engines/npy.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { taught } from "../fakes/records/taught.ts";
@@ -137,4 +139,39 @@ except ValueError as error: print(json.dumps(str(error)))`;
     String(await python(script, { "grpo.jsonl": Buffer.from(`${lines.join("\n")}\n`) })),
     /groups of \[1, 2\] rows; export with --group-size/,
   );
+});
+
+test("routing: the experts of a row are put together from its files, and damaged bytes are refused; a token without its own gives none", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const [first, second] = [bytesOf([1, 2, 3, 4, 5, 6, 7, 8], "uint16"), bytesOf([9, 9, 10, 11, 12, 13], "uint16")];
+  const name = (bytes: Buffer) => hash("sha256", bytes);
+  const form = { layers: 1, top_k: 2, dtype: "uint16" };
+  const row = {
+    token_ids: [1, 2, 3, 4, 5, 6],
+    routing: [
+      { start: 0, length: 3, sha256: name(first), row: 1, ...form },
+      { start: 3, length: 2, sha256: name(second), row: 1, ...form },
+    ],
+  };
+  const files = { "row.json": Buffer.from(JSON.stringify(row)), [name(first)]: first, [name(second)]: second };
+  const script = `
+import base64
+from alidade import routing
+folder = sys.argv[1]
+row = json.load(open(folder + "/row.json"))
+told = routing.experts(row, folder)
+given = {part["sha256"]: base64.b64encode(open(folder + "/" + part["sha256"], "rb").read()).decode() for part in row["routing"]}
+holes = [routing.experts({**row, "routing": parts}, folder) for parts in ([], row["routing"][1:], row["routing"][:1])]
+refused = []
+for wrong in ({**given, row["routing"][0]["sha256"]: "AAAA"}, {}):
+    try: routing.experts(row, wrong)
+    except routing.RoutingError as error: refused.append(str(error).split()[2])
+print(json.dumps([told.shape, told.tolist(), routing.experts(row, given).tolist() == told.tolist(), holes, refused]))`;
+  assert.deepEqual(await python(script, files), [
+    [5, 1, 2],
+    [[[3, 4]], [[5, 6]], [[7, 8]], [[10, 11]], [[12, 13]]],
+    true,
+    [null, null, null],
+    [name(first), "gave"],
+  ]);
 });

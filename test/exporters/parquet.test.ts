@@ -21,6 +21,7 @@ async function tableOf(trajectories: Trajectory[]): Promise<unknown> {
 const flatOf = async (trajectories: Trajectory[]): Promise<unknown> =>
   (await exported(exporterNamed("flat"), trajectories)).rows.map((row) => ({
     media: null,
+    routing: null,
     teacher_logprobs: null,
     teacher_top_ids: null,
     teacher_top_logprobs: null,

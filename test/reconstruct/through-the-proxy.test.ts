@@ -5,9 +5,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import type { Media } from "../../base/media/media.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
-import { type EngineExchange, selections, selectRows, verifyRows, verifyTrajectory } from "../../reconstruct/index.ts";
+import {
+  type EngineExchange,
+  type FlatRow,
+  isRouted,
+  selections,
+  selectRows,
+  verifyRows,
+  verifyTrajectory,
+} from "../../reconstruct/index.ts";
+import { expertsAt } from "../fakes/engines/npy.ts";
 import { encode, endOfTurn, logprobOf, render, type ScriptedReply, said, type WireRequest } from "../fakes/engines/scripted-engine.ts";
+import { enginesAt } from "../fakes/proxies/engines-at.ts";
 import { type Client, proxyAt } from "../fakes/proxies/proxy-at.ts";
 
 type Chat = {
@@ -130,3 +141,35 @@ test("whatever a harness does with its turns, each path is what the engine saw, 
   );
   assert.deepEqual(at.unseen, []);
 });
+
+test("whatever a harness does with its turns, the experts of each token are those that the engine told of it at its place", async () => {
+  await using at = await enginesAt((_, __, index) => replyTo(index), { a: { routing: "told" } });
+  const { media } = at.proxy.sessions.store;
+  await fc.assert(
+    fc.asyncProperty(fc.array(move, { minLength: 2, maxLength: 10 }), async (moves) => {
+      const client = await at.open({ purpose: "train", continuity: "auto" });
+      const harness = new Harness(client);
+      for (const each of moves) await harness.play(each);
+      const trajectory = Trajectory.parse(await client.trajectory());
+      for (const { name } of selections)
+        for (const row of selectRows(trajectory, { strategy: name }).rows) {
+          const told = expertsOfRow(row, media);
+          const wanted = row.token_ids.map((id, index) => expertsAt(id, row.position_ids?.[index] ?? index).flat());
+          for (const [index, one] of told.entries()) if (one !== null) assert.deepEqual(one, wanted[index], `${name}, token ${index}`);
+          if (name === "strict") assert.ok(isRouted(row) && told.slice(0, -1).every((one) => one !== null), "a token without its experts");
+        }
+    }),
+    { numRuns: 10 },
+  );
+  assert.deepEqual(at.told, []);
+});
+
+/** One list for each token; null where its experts are not on record. */
+function expertsOfRow({ token_ids, routing = [] }: FlatRow, media: Pick<Media, "read"> | undefined): (number[] | null)[] {
+  const told: (number[] | null)[] = token_ids.map(() => null);
+  for (const { start, length, sha256, row, layers, top_k } of routing) {
+    const [bytes, size] = [media?.read(sha256) ?? Buffer.alloc(0), layers * top_k];
+    for (let at = 0; at < length; at++) told[start + at] = [...bytes.subarray((row + at) * size, (row + at + 1) * size)];
+  }
+  return told;
+}

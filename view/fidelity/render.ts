@@ -2,11 +2,12 @@
 
 import { edgeCauses, uncountedReasons } from "../../base/schema/reasons/calls.ts";
 import { meaningOf } from "../../base/schema/reasons/meaning.ts";
+import { routingReasons } from "../../base/schema/reasons/routing.ts";
 import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import { described } from "../../base/statistics/attempt-tally.ts";
 import { describedPrompts } from "../../exporters/source/index.ts";
-import { describeOmitted } from "../../reconstruct/index.ts";
+import { describeOmitted, type RoutingFidelity } from "../../reconstruct/index.ts";
 import { visibleText } from "../text/visible-text.ts";
 import type { CauseSummary, FidelitySummary, TeacherSummary } from "./summary.ts";
 
@@ -32,15 +33,30 @@ export function renderSummary(summary: FidelitySummary): string {
   if (tolerant.rows < rows) lines.push(`  ${number(tolerant.rows)} rows${inflation(tolerant.row_inflation)} with \`--select tolerant\``);
   lines.push(`edges: ${list(matches)}`);
   if (Object.keys(summary.continuity).length > 0) lines.push(`prompts: ${list(summary.continuity)}`);
-  if (summary.unrouted > 0)
-    lines.push(
-      `experts: ${number(summary.unrouted)} ${summary.unrouted === 1 ? "call" : "calls"} of a model with experts, whose routing is not recorded: the trainer picks experts again, so its ratio differs from 1 even for sound tokens. Give tokens less weight by it, or reject them (\`--trainer-logprobs\` shows how far they are off)`,
-    );
+  lines.push(...renderRouting(summary.routing));
   for (const teacher of summary.teachers) lines.push(...renderTeacher(teacher));
   const leftOut = describeOmitted(summary.omitted);
   if (leftOut !== null) lines.push(visibleText(leftOut));
   const causes = summary.causes.map((cause) => renderCause(cause, calls));
   return [lines.join("\n"), causes.length === 0 ? "No context parts from the one before it." : "Why contexts part", ...causes].join("\n\n");
+}
+
+/** Nothing where no model has experts. */
+function renderRouting({ calls, sampled_tokens, recorded_tokens, missing, rows, routed_rows }: RoutingFidelity): string[] {
+  if (calls === 0) return [];
+  const unrouted = Object.values(missing).reduce((sum, count) => sum + count, 0);
+  return [
+    `experts: which ones were taken is on record for ${number(recorded_tokens)} of ${number(sampled_tokens)} sampled tokens${share(recorded_tokens, sampled_tokens)}; ${number(routed_rows)} of ${number(rows)} rows have them for every token`,
+    ...Object.entries(missing).map(
+      ([reason, count]) =>
+        `  ${number(count)} ${count === 1 ? "call" : "calls"} without: ${words(reason)}${meaningOf(routingReasons, reason)}`,
+    ),
+    ...(unrouted === 0
+      ? []
+      : [
+          "  there the trainer picks experts again, so its ratio differs from 1 even for sound tokens: give tokens less weight by it, or reject them (`--trainer-logprobs` shows how far they are off)",
+        ]),
+  ];
 }
 
 function renderTeacher({ model, rollouts, sampled_tokens, scored_tokens, unscored, compared_tokens, gap }: TeacherSummary): string[] {

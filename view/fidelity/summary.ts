@@ -6,6 +6,7 @@ import { type DifferentPrompts, GroupPrompts } from "../../exporters/source/inde
 import {
   addAccounts,
   addOmitted,
+  type RoutingFidelity,
   rowInflationOf,
   type SelectOptions,
   type Teaching,
@@ -43,8 +44,8 @@ export type FidelitySummary = {
   omitted: Record<string, number>;
   /** Calls of sessions with token continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: Record<string, number>;
-  /** Calls of a model with experts; which experts each token took is not recorded. */
-  unrouted: number;
+  /** What is on record of which experts the tokens took. */
+  routing: RoutingFidelity;
   /** Those that scored what was sampled, in the order in which they are met; `rollouts` counts attempts. */
   teachers: TeacherSummary[];
   /** The most frequent first. */
@@ -59,7 +60,8 @@ export class FidelitySummarizer {
   readonly #attempts = new Set<string>();
   readonly #prompts = new GroupPrompts();
   readonly #ends: AttemptEnd[] = [];
-  readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {}, unrouted: 0 };
+  readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
+  readonly #routing: RoutingFidelity = { calls: 0, sampled_tokens: 0, recorded_tokens: 0, missing: {}, rows: 0, routed_rows: 0 };
   #damaged = 0;
   readonly #accounts: TokenAccount[] = [];
   readonly #tolerant = { rows: 0, row_tokens: 0, tree_tokens: 0 };
@@ -99,7 +101,7 @@ export class FidelitySummarizer {
     this.#tolerant.row_tokens += fidelity.tolerant.row_tokens;
     this.#tolerant.tree_tokens += fidelity.tolerant.tree_tokens;
     this.#omitted = addOmitted([this.#omitted, fidelity.omitted]);
-    this.#summary.unrouted += fidelity.unrouted;
+    this.#addRouting(fidelity.routing);
     countAll(this.#summary.continuity, fidelity.continuity);
     countAll(this.#summary.matches, matches);
     countAll(this.#summary.outcomes, fidelity.outcomes);
@@ -118,6 +120,7 @@ export class FidelitySummarizer {
       rollouts: this.#rollouts.size,
       attempts: this.#attempts.size,
       ...this.#summary,
+      routing: this.#routing,
       omitted: this.#omitted,
       ends: tallyOf(this.#ends),
       damaged: this.#damaged,
@@ -128,6 +131,11 @@ export class FidelitySummarizer {
       teachers: [...this.#teachers.values()],
       causes: [...this.#causes.values()].sort((a, b) => b.calls - a.calls),
     };
+  }
+
+  #addRouting({ missing, ...counts }: RoutingFidelity): void {
+    for (const name of ["calls", "sampled_tokens", "recorded_tokens", "rows", "routed_rows"] as const) this.#routing[name] += counts[name];
+    countAll(this.#routing.missing, missing);
   }
 
   #addTeacher({ model, ...teaching }: NonNullable<CountedAttempt["fidelity"]["teacher"]>): void {

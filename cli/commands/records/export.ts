@@ -5,7 +5,7 @@ import type { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import { MediaFolder, mediaFolder } from "../../../base/media/media-folder.ts";
-import { imagesIn, isStored } from "../../../base/media/stored-picture.ts";
+import { namedBytes } from "../../../base/media/named-bytes.ts";
 import { groupReasons, rolloutReasons } from "../../../base/schema/reasons/left-out.ts";
 import { type Meaning, meaningOf } from "../../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../../base/schema/reasons/untrained.ts";
@@ -110,10 +110,10 @@ async function writeExport(flags: ExportFlags): Promise<void> {
       attempts: attemptsOf(folder),
       media,
     };
-    const written = await exportTrajectories(exporter, notingPictures(trajectories, shown), stream, settings);
+    const written = await exportTrajectories(exporter, notingNamed(trajectories, shown), stream, settings);
     // Before the rows that name them: to standard output there is no place beside them.
     if (exporter.namesPictures && scratch.scratch !== undefined)
-      copyPictures(shown, media, new MediaFolder(join(scratch.scratch, mediaFolder)));
+      copyNamed(shown, media, new MediaFolder(join(scratch.scratch, mediaFolder)));
     // An older file is not given up for one with nothing in it.
     if (damaged > 0 && written.trajectories === 0)
       throw new AlidadeError("store_error", `nothing of ${folder} is exported: none of its ${damaged} rollouts can be read`);
@@ -125,14 +125,14 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   if (isEmpty(report)) terminal().exitCode = 1;
 }
 
-async function* notingPictures(trajectories: AsyncIterable<Trajectory>, shown: Set<string>): AsyncGenerator<Trajectory> {
+async function* notingNamed(trajectories: AsyncIterable<Trajectory>, shown: Set<string>): AsyncGenerator<Trajectory> {
   for await (const trajectory of trajectories) {
-    for (const part of imagesIn(Object.values(trajectory.messages))) if (isStored(part)) shown.add(part.sha256);
+    for (const sha256 of namedBytes(trajectory)) shown.add(sha256);
     yield trajectory;
   }
 }
 
-function copyPictures(hashes: ReadonlySet<string>, from: MediaFolder, to: MediaFolder): void {
+function copyNamed(hashes: ReadonlySet<string>, from: MediaFolder, to: MediaFolder): void {
   for (const sha256 of hashes) to.keep(sha256, from.read(sha256));
 }
 

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { AlidadeError } from "../../../base/errors.ts";
 import type { MediaFolder } from "../../../base/media/media-folder.ts";
-import { imagesIn, isStored } from "../../../base/media/stored-picture.ts";
+import { namedBytes } from "../../../base/media/named-bytes.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import type { Trajectory } from "../../../base/schema/trajectory.ts";
@@ -82,7 +82,7 @@ export async function makeReplays(
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id, alidade_version: version, config, made_by: `alidade ${verb}` });
   // A prompt that is sampled anew shows the recorded pictures.
-  copyPictures(trajectory, store.media, new DiskStore(RunFolder.sessions(path)).media);
+  copyNamed(trajectory, store.media, new DiskStore(RunFolder.sessions(path)).media);
   const atOnce = sampled?.atOnce ?? 1;
   const slots = makeSlots({ init: atOnce, run: atOnce, post: atOnce });
   const place = {
@@ -106,8 +106,8 @@ export async function makeReplays(
   return { path, source, records: outcomes.map(({ record }) => record) };
 }
 
-function copyPictures({ messages }: Trajectory, from: MediaFolder, to: MediaFolder): void {
-  for (const part of imagesIn(Object.values(messages))) if (isStored(part)) to.keep(part.sha256, from.read(part.sha256));
+function copyNamed(trajectory: Trajectory, from: MediaFolder, to: MediaFolder): void {
+  for (const sha256 of namedBytes(trajectory)) to.keep(sha256, from.read(sha256));
 }
 
 const noEngines = { engines: [], [Symbol.asyncDispose]: async () => undefined };

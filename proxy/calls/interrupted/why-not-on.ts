@@ -11,6 +11,7 @@ export function whyNotOn(lease: EngineLease, request: Omit<SampleRequest, "model
   const { engine, facts } = lease;
   if (request.live === true) return "is read live, and what its client has seen cannot be taken back";
   if (!facts.token_in || !engine.detokenize) return "is at an engine that takes no prompt as token ids";
+  if (facts.routing) return "is answered in one piece, for the engine to tell which experts its tokens took";
   if (lease.isPinned) return "belongs to a session that is pinned to its weights";
   return whyBoundToItsStart(lease, request);
 }

@@ -59,19 +59,22 @@ test("doctor ends with an error where nothing listens, and for a kind that there
   assert.match(unknown.stdout, /engine\.kind/);
 });
 
-test("doctor says that the routing of experts is not recorded, and is silent if the model has none or the number is unknown", async () => {
+test("doctor says whether the experts of tokens are recorded and names the flag, and is silent if the model has none or it is unknown", async () => {
   await using engine = await ScriptedEngine.start(() => ({ text: "x" }));
   const root = scratchFolder("doctor");
-  for (const [config, experts] of [
-    [null, null],
-    ['{"hidden_size": 64}', null],
-    ['{"num_experts": 8}', "8: which of them each token took is not recorded"],
+  for (const [config, experts, routing] of [
+    [null, null, null],
+    ['{"hidden_size": 64}', null, null],
+    ['{"num_experts": 8}', "8: which of them each token took is not recorded", null],
+    ['{"num_experts": 8}', "8: which of them each token took is recorded, in sessions that are not live", "told"],
   ] as const) {
+    engine.routing = routing;
     if (config !== null) await writeFile(join(root, "config.json"), config);
     engine.root = config === null ? null : root;
     const result = await cli(["doctor", "--engine", engine.url, "--json"]);
     assert.equal(result.code, 0, result.stderr);
     const said = jsonOf<Looked>(result).engines[0]?.findings.find(({ what }) => what === "experts");
     assert.equal(said?.found ?? null, experts);
+    assert.equal(/--enable-return-routed-experts/.test(said?.todo ?? ""), experts !== null && routing === null);
   }
 });

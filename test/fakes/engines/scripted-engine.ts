@@ -7,6 +7,7 @@ import { hash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { canaryText } from "../../../proxy/pool/canary.ts";
+import { expertsAt, npyOf } from "./npy.ts";
 
 type WireMessage = {
   role: string;
@@ -143,6 +144,8 @@ export class ScriptedEngine implements AsyncDisposable {
   /** A server of before the summer of 2026 renders the messages, whatever ids it is given, and says nothing. */
   takesPromptIds = true;
   models = ["scripted"];
+  /** It has experts, and tells in answers of one piece which ones tokens took. `wrong`: of one token fewer. */
+  routing: "told" | "wrong" | null = null;
   /** Adapters that it lists too: name -> base model. */
   adapters: Record<string, string> = {};
   /** Number of requests for its list of models. */
@@ -193,7 +196,7 @@ export class ScriptedEngine implements AsyncDisposable {
       return json(outgoing, 200, { prompt: this.#decodeText((body.tokens as number[]).map((id) => id - this.shift)) });
     if (incoming.url !== "/v1/chat/completions" && incoming.url !== "/v1/completions")
       return json(outgoing, 404, { error: { message: `no route ${incoming.url}` } });
-    if (!body.stream) return this.#probe(body, outgoing);
+    if (!body.stream && (this.routing === null || body.max_tokens === 1)) return this.#probe(body, outgoing);
     const ours = isCanary(body);
     if (!ours) {
       this.requests.push(body);
@@ -245,6 +248,7 @@ export class ScriptedEngine implements AsyncDisposable {
           message: { role: "assistant", content: "x" },
           finish_reason: "length",
           ...(quirk === "no_ids" ? {} : { token_ids: [120] }),
+          ...this.#routed(body, this.#promptOf(body), 1),
           logprobs:
             quirk === "no_logprobs"
               ? null
@@ -256,6 +260,46 @@ export class ScriptedEngine implements AsyncDisposable {
         },
       ],
     });
+  }
+
+  /** The answer in one piece. Arguments are written anew, as parsers write them there. */
+  #whole(request: WireRequest, reply: ScriptedReply): unknown {
+    const prompt = this.#promptOf(request);
+    const ids = [...encode(said(reply)), endOfTurn];
+    const { tool_calls = [], ...message } = deltasOf(reply) as { tool_calls?: { function: { arguments: string } }[] };
+    const rewritten = tool_calls.map((call) => ({
+      ...call,
+      function: { ...call.function, arguments: JSON.stringify(JSON.parse(call.function.arguments)) },
+    }));
+    const content = ids.map((id, index) => ({
+      token: decode([id]),
+      bytes: [...Buffer.from(decode([id]))],
+      logprob: logprobOf(id, prompt.length + index),
+      top_logprobs: alternatives(request.top_logprobs),
+    }));
+    return {
+      model: "scripted",
+      prompt_token_ids: prompt,
+      choices: [
+        {
+          index: 0,
+          message: { role: "assistant", ...message, ...(rewritten.length > 0 && { tool_calls: rewritten }) },
+          logprobs: { content },
+          finish_reason: reply.finish_reason ?? (reply.tool_calls ? "tool_calls" : "stop"),
+          stop_reason: reply.stop_reason ?? null,
+          token_ids: this.#own(ids),
+          ...this.#routed(request, [...prompt, ...this.#own(ids)], 0),
+        },
+      ],
+      usage: { prompt_tokens: prompt.length, completion_tokens: ids.length, total_tokens: prompt.length + ids.length },
+    };
+  }
+
+  /** `more`: sampled tokens that `ids` lacks. */
+  #routed(request: WireRequest, ids: number[], more: number): { routed_experts?: string } {
+    if (this.routing === null) return {};
+    const rows = ids.map(expertsAt).slice(Number(request.routed_experts_prompt_start ?? 0), ids.length - 1 + more);
+    return { routed_experts: npyOf(this.routing === "wrong" ? rows.slice(1) : rows).toString("base64") };
   }
 
   async #answer(request: WireRequest, reply: ScriptedReply, outgoing: ServerResponse): Promise<void> {
@@ -272,6 +316,10 @@ export class ScriptedEngine implements AsyncDisposable {
       const { status, message, retryAfter } = reply.refuse;
       if (retryAfter !== undefined) outgoing.setHeader("retry-after", retryAfter);
       return json(outgoing, status, { error: { message, code: status } });
+    }
+    if (!request.stream) {
+      await Promise.race([reply.beforeEnd, gone]);
+      return outgoing.destroyed ? undefined : json(outgoing, 200, this.#whole(request, reply));
     }
     outgoing.writeHead(200, { "content-type": "text/event-stream" });
     const send = (chunk: unknown): void => void outgoing.write(`data: ${JSON.stringify(chunk)}\n\n`);

@@ -24,18 +24,28 @@ export const controlToken = "a token of the test";
 
 export async function enginesAt(
   script: (engine: string, request: WireRequest, index: number) => ScriptedReply,
-  specs: Record<string, Partial<EngineSpec> & { models_served?: string[]; shift?: number; weightVersion?: string; root?: string | null }>,
+  specs: Record<
+    string,
+    Partial<EngineSpec> & {
+      models_served?: string[];
+      shift?: number;
+      weightVersion?: string;
+      root?: string | null;
+      routing?: "told" | "wrong";
+    }
+  >,
   options: Partial<ProxyOptions> = {},
 ): Promise<EnginesAt> {
   await using scope = new AsyncDisposableStack();
   const engines: Record<string, ScriptedEngine> = {};
   const list: EngineSpec[] = [];
-  for (const [name, { models_served, shift, weightVersion, root, ...spec }] of Object.entries(specs)) {
+  for (const [name, { models_served, shift, weightVersion, root, routing, ...spec }] of Object.entries(specs)) {
     const engine = scope.use(await ScriptedEngine.start((request, index) => script(name, request, index)));
     engine.models = models_served ?? engine.models;
     engine.shift = shift ?? 0;
     engine.weightVersion = weightVersion ?? null;
     engine.root = root ?? null;
+    engine.routing = routing ?? null;
     engines[name] = engine;
     const adapter = vllm.create({ baseUrl: engine.url, apiKey: null });
     scope.defer(() => adapter.close());

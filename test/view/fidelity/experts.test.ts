@@ -1,4 +1,4 @@
-/** The routing of a model with experts is not recorded: the report says so, and is silent if the number is unknown. */
+/** Which experts tokens of a model with experts took: the report says how much of it is on record, and why the rest is not. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 const root = scratchFolder("routed");
 
 test("fidelity counts calls of models with experts, and no calls of other or unknown models", async () => {
-  for (const [config, unrouted] of [
+  for (const [config, calls] of [
     [null, 0],
     ['{"model_type": "llama"}', 0],
     ['{"num_experts": 8}', 2],
@@ -23,12 +23,33 @@ test("fidelity counts calls of models with experts, and no calls of other or unk
     const trajectory = await client.trajectory();
     assert.deepEqual(
       trajectory.calls.map(({ experts }) => experts),
-      unrouted > 0 ? [8, 8] : [undefined, undefined],
+      calls > 0 ? [8, 8] : [undefined, undefined],
     );
     const summarizer = new FidelitySummarizer({});
     summarizer.add(trajectory);
-    assert.equal(summarizer.summary.unrouted, unrouted);
-    const said = /experts: 2 calls of a model with experts, whose routing is not recorded/;
-    assert.equal(said.test(renderSummary(summarizer.summary)), unrouted > 0);
+    assert.deepEqual([summarizer.summary.routing.calls, summarizer.summary.routing.missing.not_told ?? 0], [calls, calls]);
+    const said =
+      /experts: which ones were taken is on record for 0 of 6 sampled tokens.*\n {2}2 calls without: not told \(.*--enable-return-routed-experts/;
+    assert.equal(said.test(renderSummary(summarizer.summary)), calls > 0);
   }
+});
+
+test("fidelity tells the share of sampled tokens and rows whose experts are on record, and why others are not", async () => {
+  await writeFile(join(root, "config.json"), '{"num_experts": 8}');
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: { root, routing: "told" } });
+  const summarizer = new FidelitySummarizer({});
+  for (const relay of ["buffered", "live"] as const) {
+    const client = await at.open({ purpose: "train", relay });
+    await client.say([{ role: "user", content: "one" }]);
+    summarizer.add(await client.trajectory());
+  }
+  assert.deepEqual(summarizer.summary.routing, {
+    calls: 2,
+    sampled_tokens: 6,
+    recorded_tokens: 3,
+    missing: { streamed: 1 },
+    rows: 2,
+    routed_rows: 1,
+  });
+  assert.match(renderSummary(summarizer.summary), /for 3 of 6 sampled tokens \(50 %\); 1 of 2 rows have them for every token/);
 });

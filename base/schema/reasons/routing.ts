@@ -1,0 +1,18 @@
+/** Why it is not on record which experts the tokens of a call took, in a model with experts. */
+import type { Meaning } from "./meaning.ts";
+
+export const routingReasons = {
+  not_told: {
+    what: "The engine did not tell it.",
+    cure: "start vLLM with `--enable-return-routed-experts`; a preempted or aborted call has none in any case",
+  },
+  streamed: {
+    what: "The engine was read as a stream, and streams do not tell it: a live session, a raw prompt, or pictures.",
+    cure: "leave `relay` at `buffered` for what is trained",
+  },
+  misfit: {
+    what: "What the engine told does not fit the tokens of the call.",
+    cure: "report it to the engine: other rows, other experts than the model has, or another encoding",
+  },
+  not_kept: { what: "The store of the session keeps no bytes beside its logs.", cure: "record to a folder" },
+} as const satisfies Record<string, Meaning>;

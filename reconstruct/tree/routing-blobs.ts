@@ -1,0 +1,74 @@
+/**
+ * Which experts the tokens of the tree's nodes took. What several calls share has the numbers of the first of them: a later call
+ * found them in the engine's cache, or computed them again, perhaps by newer weights.
+ */
+import type { RoutingRecord } from "../../base/schema/session-log.ts";
+import type { NodeBlob } from "../../base/schema/trajectory.ts";
+import type { CallHistory } from "../log/call-history.ts";
+import type { Branch, TokenTree } from "./token-tree.ts";
+
+export const routedExperts = "routed_experts";
+
+/** `calls` in rank order. */
+export function routingBlobs(calls: readonly CallHistory[], tree: TokenTree, idOf: ReadonlyMap<Branch, string>): NodeBlob[] {
+  const byId = new Map(calls.map((call) => [call.call_id, call]));
+  const covered = new Map<Branch, number>();
+  return calls.flatMap((call) => {
+    const end = tree.sampleEnd.get(call.call_id);
+    const told = end === undefined ? [] : toldOf(call, byId);
+    return end === undefined || told.length === 0 ? [] : blobsOfPath(end, told, { covered, idOf });
+  });
+}
+
+/** Rows of one file that are about the tokens `from` to before `to` of a path. */
+type ToldRows = { from: number; to: number; routing: RoutingRecord };
+
+/** From the call's own back to the first token; empty where a part of it is lost. */
+function toldOf(call: CallHistory, byId: ReadonlyMap<string, CallHistory>): ToldRows[] {
+  const told: ToldRows[] = [];
+  let to = Number.POSITIVE_INFINITY;
+  for (let one: CallHistory | undefined = call; one !== undefined; one = baseOf(one, byId)) {
+    const routing = one.finished?.routing;
+    const end = routing ? Math.min(to, routing.start + routing.rows) : 0;
+    if (!routing || (end < to && one !== call)) return [];
+    if (routing.start < end) told.push({ from: routing.start, to: end, routing });
+    to = Math.min(end, routing.start);
+    if (to === 0) return told;
+  }
+  return [];
+}
+
+/** A base stands earlier in the log, so a walk along them ends. */
+function baseOf({ begun, finished }: CallHistory, byId: ReadonlyMap<string, CallHistory>): CallHistory | undefined {
+  const base = byId.get(finished?.routing?.base_call_id ?? "");
+  return base !== undefined && base.begun.ordinal < begun.ordinal ? base : undefined;
+}
+
+type RoutedPaths = {
+  /** How many of a branch's tokens have their experts: always its first ones. */
+  covered: Map<Branch, number>;
+  idOf: ReadonlyMap<Branch, string>;
+};
+
+function blobsOfPath(end: Branch, told: readonly ToldRows[], { covered, idOf }: RoutedPaths): NodeBlob[] {
+  const blobs: NodeBlob[] = [];
+  // Behind a branch that is whole all others are.
+  for (let branch = end; branch.parent !== null && covered.get(branch) !== branch.depth - branch.parent.depth; branch = branch.parent) {
+    const begin = branch.parent.depth;
+    const known = covered.get(branch) ?? 0;
+    const node_id = idOf.get(branch) as string;
+    const of = told.flatMap((one) => within(one, begin + known, branch.depth));
+    for (const { from, to, routing } of of) blobs.push(toBlob(routing, node_id, from - begin, to - begin, from - routing.start));
+    covered.set(branch, Math.max(known, ...of.map(({ to }) => to - begin)));
+  }
+  return blobs.reverse();
+}
+
+function within({ from, to, routing }: ToldRows, begin: number, end: number): ToldRows[] {
+  const part = { from: Math.max(from, begin), to: Math.min(to, end), routing };
+  return part.from < part.to ? [part] : [];
+}
+
+function toBlob({ sha256, rows, layers, top_k, dtype }: RoutingRecord, node_id: string, from: number, to: number, row: number): NodeBlob {
+  return { name: routedExperts, dtype, shape: [rows, layers, top_k], node_id, span: [from, to], row, ref: sha256 };
+}

@@ -1,0 +1,135 @@
+/** Which experts the tokens of a call took: asked for where the engine tells it, stored by hash, and what a harness sees stays the same. */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { test } from "node:test";
+import type { CallFinished, LogLine } from "../../../base/schema/session-log.ts";
+import { readRouting } from "../../../engines/vllm/routing.ts";
+import { wholeAnswer } from "../../../engines/vllm/whole-answer.ts";
+import { selectRows } from "../../../reconstruct/index.ts";
+import { bytesOf, expertsAt, npyOf } from "../../fakes/engines/npy.ts";
+import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
+import { enginesAt } from "../../fakes/proxies/engines-at.ts";
+
+const user = (content: string) => ({ role: "user", content });
+
+const turns: ScriptedReply[] = [
+  { reasoning: "hm", text: "look: é", tool_calls: [{ name: "bash", arguments: '{"a":1,  "b": {"arguments": {}}}' }] },
+  {
+    text: "two",
+    tool_calls: [
+      { name: "bash", arguments: '{ "b":2}' },
+      { name: "bash", arguments: '{"b":2}' },
+    ],
+  },
+  { text: "cut", finish_reason: "length" },
+];
+
+function finished(entries: LogLine[]): CallFinished[] {
+  return entries.filter((entry) => entry.type === "call_finished");
+}
+
+/** The messages that a harness gets, with the ids of its calls left out, and the log. */
+async function play(routing: "told" | "wrong" | null, relay: "buffered" | "live" = "buffered") {
+  await using at = await enginesAt((_, __, index) => turns[index] ?? {}, { a: routing === null ? {} : { routing } });
+  const client = await at.open({ purpose: "train", continuity: "auto", relay });
+  const messages: unknown[] = [user("go")];
+  const seen: string[] = [];
+  for (const _ of turns) {
+    const answer = await client.say(messages, {
+      tools: [{ type: "function", function: { name: "bash", parameters: { type: "object" } } }],
+    });
+    seen.push(JSON.stringify(answer).replace(/"id":"[^"]*"/g, ""));
+    messages.push(answer, user("on"));
+  }
+  const { media } = at.proxy.sessions.store;
+  const trajectory = await client.trajectory();
+  assert.deepEqual(at.told, []);
+  return { seen, trajectory, calls: finished(await client.entries()), requests: at.engines.a?.requests ?? [], media };
+}
+
+test("a harness sees the same turns whether the engine tells experts or not, and the record has the same tokens and logprobs", async () => {
+  const [told, silent] = [await play("told"), await play(null)];
+  assert.deepEqual(told.seen, silent.seen);
+  assert.ok(told.requests.every((request) => request.stream === undefined) && silent.requests.every(({ stream }) => stream));
+  const sampled = ({ calls }: typeof told) =>
+    calls.map(({ prompt_ids, sampled_ids, logprobs, finish_reason, usage, message }) => ({
+      prompt: prompt_ids?.new,
+      ...{ sampled_ids, logprobs, finish_reason, usage, message },
+    }));
+  assert.deepEqual(sampled(told), sampled(silent));
+  assert.ok(silent.calls.every(({ routing, routing_missing }) => routing === undefined && routing_missing === undefined));
+});
+
+test("later turns ask for and store the rows of their own tokens alone: all turns together have one row for each token but the last", async () => {
+  const { calls, trajectory, requests, media } = await play("told");
+  let end = 0;
+  for (const [index, { routing }] of calls.entries()) {
+    assert.ok(routing);
+    assert.deepEqual([routing.start, routing.layers, routing.top_k, routing.dtype], [end, 2, 2, "uint8"]);
+    assert.equal(requests[index]?.routed_experts_prompt_start ?? 0, end);
+    end = routing.start + routing.rows;
+    const bytes = media?.read(routing.sha256) ?? Buffer.alloc(0);
+    assert.deepEqual([hash("sha256", bytes), bytes.length], [routing.sha256, routing.rows * 4]);
+  }
+  const [row, ...others] = selectRows(trajectory).rows;
+  assert.ok(row);
+  assert.deepEqual(
+    [others.length, end, row.routing?.map(({ length }) => length)],
+    [0, row.token_ids.length - 1, calls.map((call) => call.routing?.rows)],
+  );
+  assert.deepEqual(new Set(trajectory.blobs.map(({ ref }) => ref)), new Set(calls.map((call) => call.routing?.sha256)));
+  assert.deepEqual(
+    trajectory.calls.map(({ routing }) => routing),
+    ["recorded", "recorded", "recorded"],
+  );
+});
+
+test("a live session has no experts on record, and what does not fit the tokens is left out, each with its reason", async () => {
+  const live = await play("told", "live");
+  assert.deepEqual(
+    live.trajectory.calls.map(({ routing }) => routing),
+    ["streamed", "streamed", "streamed"],
+  );
+  const wrong = await play("wrong");
+  assert.deepEqual(
+    wrong.trajectory.calls.map(({ routing }) => routing),
+    ["misfit", "misfit", "misfit"],
+  );
+  for (const { trajectory } of [live, wrong]) {
+    assert.deepEqual(trajectory.blobs, []);
+    assert.ok([...selectRows(trajectory).rows].every((row) => row.routing === undefined && row.trained_tokens > 0));
+  }
+});
+
+test("a file of numpy is read in each type that vLLM takes, and anything else is none", () => {
+  const values = [65, 66, 67].map((id, at) => expertsAt(id, at));
+  for (const dtype of ["uint8", "uint16", "int32"] as const) {
+    const read = readRouting(npyOf(values, dtype).toString("base64"), 7);
+    assert.deepEqual(
+      { ...read, bytes: [...(read?.bytes ?? [])] },
+      {
+        ...{ start: 7, rows: 3, layers: 2, top_k: 2, dtype },
+        bytes: [...bytesOf(values.flat(2), dtype)],
+      },
+    );
+  }
+  const file = npyOf(values);
+  const others = [Buffer.alloc(0), file.subarray(0, -1), Buffer.concat([file, Buffer.from([0])]), file.subarray(1), npyOf([])];
+  for (const other of others) assert.equal(readRouting(other.toString("base64"), 0), null);
+  assert.equal(readRouting(Buffer.from(file.toString("latin1").replace("|u1", "<f4"), "latin1").toString("base64"), 0), null);
+});
+
+test("an answer that writes more objects than it calls tools is read at bounded cost", () => {
+  const text = '"arguments": {'.repeat(10_000);
+  const answer = (said: string) =>
+    JSON.stringify({
+      choices: [
+        {
+          message: { tool_calls: [{ function: { name: "x", arguments: "{}" } }] },
+          logprobs: { content: [{ bytes: [...Buffer.from(said)] }] },
+        },
+      ],
+    });
+  assert.equal(wholeAnswer(answer(text)).experts, null);
+  assert.equal(wholeAnswer("no JSON").chunk.toString(), "no JSON");
+});
