@@ -17,6 +17,7 @@ export const heavy: readonly string[] = [
   "test/docker/desk-api.test.ts",
   "test/docker/hacks.test.ts",
   "test/docker/hostile-work.test.ts",
+  "test/docker/miniwob.test.ts",
   "test/docker/retail.test.ts",
   "test/docker/tool-sets.test.ts",
   "test/docker/ticket-desk.test.ts",

@@ -3,7 +3,9 @@ import { z } from "zod";
 import { JsonObject } from "../../base/schema/message.ts";
 import { Task } from "../../base/schema/task.ts";
 import { parseTask } from "../task-error.ts";
-import { pythonPath, type SetDomain } from "./installed-set.ts";
+import { pythonPath } from "./installed-set.ts";
+
+export type SetDomain = { set: string; domain: string };
 
 const Call = z.strictObject({ tool: z.string(), arguments: JsonObject });
 

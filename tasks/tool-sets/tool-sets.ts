@@ -1,28 +1,19 @@
 /**
- * Published sets of tasks with tools, named by a small file `….set.yaml`. Their tools are the packages' own code, which runs
- * in a service apart; so is what says whether a task is solved.
+ * Published sets of tasks with tools, named by a small file `….set.yaml`. What says whether a task is solved is the packages' own
+ * code, and so are the tools or the pages, which a service apart serves.
  *
  *     set: tau2
  *     domain: retail
  *     user_model: gpt-4.1   # speaks for the customers
  */
 import { z } from "zod";
-import { loadEach } from "../load-each.ts";
-import { readRows } from "../readers/read-rows.ts";
 import { readYaml } from "../readers/read-yaml.ts";
 import { parseTask } from "../task-error.ts";
 import type { TaskFormat } from "../task-format.ts";
-import { installedSet } from "./installed-set.ts";
-import { taskIdOf, toTask } from "./to-task.ts";
+import { loadToolDomain, ToolDomainFiles } from "./load-tool-domain.ts";
+import { loadMiniwob, MiniwobFile } from "./miniwob/load-miniwob.ts";
 
-const SetFile = z.discriminatedUnion("set", [
-  z.strictObject({
-    set: z.literal("tau2"),
-    domain: z.enum(["retail", "airline"]),
-    user_model: z.string().min(1).max(200).nullable().default(null).describe("speaks for the customer; left out: the run's own"),
-  }),
-  z.strictObject({ set: z.literal("agentdojo"), domain: z.enum(["banking", "slack", "travel", "workspace"]) }),
-]);
+const SetFile = z.discriminatedUnion("set", [...ToolDomainFiles, MiniwobFile]);
 
 export const toolSets: TaskFormat = {
   name: "tool-set",
@@ -33,15 +24,7 @@ export const toolSets: TaskFormat = {
   },
 
   async load(path, options) {
-    const { user_model, ...asked } = { user_model: null, ...parseTask(SetFile, await readYaml(path, { followsLinks: true }), path) };
-    const { folder, rows } = await installedSet(asked, options);
-    const found = (await readRows(rows, options)).map(({ value }) => ({ value, id: taskIdOf(asked, value) }));
-    const wanted = found.filter(({ id }) => options.only?.has(id) ?? true);
-    return loadEach(
-      wanted,
-      ({ id }) => `${path} ${id}`,
-      async ({ value, id }) => toTask({ ...asked, folder, user_model }, value, `${path} ${id}`),
-      options,
-    );
+    const file = parseTask(SetFile, await readYaml(path, { followsLinks: true }), path);
+    return file.set === "miniwob" ? loadMiniwob(path, file, options) : loadToolDomain(path, file, options);
   },
 };

@@ -1,0 +1,69 @@
+/**
+ * Loads MiniWoB++: each page of the package with a seed is a task, on a screen.
+ *
+ *     set: miniwob
+ *     pages: [click-test, enter-text]   # left out: all
+ *     seeds: 5                          # 0 to 4
+ */
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { hashOf } from "../../../base/schema/ids.ts";
+import type { Task } from "../../../base/schema/task.ts";
+import { loadEach } from "../../load-each.ts";
+import { readRows } from "../../readers/read-rows.ts";
+import { parseTask } from "../../task-error.ts";
+import type { LoadOptions } from "../../task-format.ts";
+import { installedSet, type SetSource } from "../installed-set.ts";
+import { MiniwobRow, miniwobId, toMiniwobTask } from "./to-miniwob-task.ts";
+
+/**
+ * They move by the clock, or by chance that no seed governs: two rollouts would see two pages. `hover-shape` has no end, and
+ * `button-delay` rewards how long it took.
+ */
+const leftOut = [
+  "button-delay",
+  "chase-circle",
+  "click-pie",
+  "drag-items",
+  "drag-items-grid",
+  "drag-sort-numbers",
+  "form-sequence",
+  "hover-shape",
+  "moving-items",
+  "stock-market",
+  "use-slider",
+  "use-slider-2",
+];
+
+const PageName = z
+  .string()
+  .regex(/^[a-z\d-]{1,60}$/, "the name of a page, such as click-test")
+  .refine((name) => !leftOut.includes(name), { error: "is not the same task each time, or has no end: leave it out" });
+
+export const MiniwobFile = z.strictObject({
+  set: z.literal("miniwob"),
+  pages: z.array(PageName).min(1).max(200).optional().describe("left out: all that are the same page for the same seed"),
+  seeds: z.number().int().min(1).max(1_000).default(1).describe("each page is a task for each seed from 0 on"),
+});
+type MiniwobFile = z.infer<typeof MiniwobFile>;
+
+/** Pages are listed in the browser that shows them. */
+const source: SetSource = {
+  name: "miniwob",
+  files: join(dirname(fileURLToPath(import.meta.url)), "service"),
+  image: "alidade/desktop",
+};
+
+export async function loadMiniwob(path: string, { pages, seeds }: MiniwobFile, options: LoadOptions): Promise<Task[]> {
+  const args = [String(seeds), ...(pages ?? ["--without", ...leftOut])];
+  const { folder, rows } = await installedSet(source, { title: "miniwob", key: hashOf(args).slice(0, 16), args }, options);
+  const found = (await readRows(rows, options)).map(({ value }) => parseTask(MiniwobRow, value, path));
+  const wanted = found.map((row) => ({ row, id: miniwobId(row) })).filter(({ id }) => options.only?.has(id) ?? true);
+  return loadEach(
+    wanted,
+    ({ id }) => `${path} ${id}`,
+    async ({ row, id }) => toMiniwobTask(folder, row, `${path} ${id}`),
+    options,
+  );
+}
