@@ -14,7 +14,7 @@ import { need } from "../needs.ts";
 
 const scratch = scratchFolder("miniwob");
 const isWhole = process.env.ALIDADE_TEST_SCREENS === "all";
-const timeout = isWhole ? 7_200_000 : 600_000;
+const timeout = isWhole ? 14_400_000 : 1_800_000;
 
 /** A button, a field and a part that unfolds. ALIDADE_TEST_SCREENS=all checks all pages with a known solution. */
 const short = ["click-test-2", "login-user", "click-collapsible"];
