@@ -22,7 +22,7 @@
     // Some pages go on after they were loaded.
     await sleep(30);
     var page = new Page(frame.contentWindow);
-    var row = { page: name, seed: seed, utterance: page.window.core.getUtterance(), calls: null, why: "" };
+    var row = { page: name, seed: seed, utterance: page.asked, calls: null, why: "" };
     if (name in solutions) {
       try {
         await solutions[name](page);
@@ -41,7 +41,9 @@
       this.window = window;
       this.document = window.document;
       this.calls = [];
-      this.asked = window.core.getUtterance();
+      // Some pages add the parts of what they ask for.
+      var said = window.core.getUtterance();
+      this.asked = typeof said === "string" ? said : said.utterance;
     }
 
     all(selector) {
