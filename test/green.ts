@@ -58,7 +58,7 @@ export const unseen: readonly string[] = [
 ];
 /** Tests that pack or mount the work tree, copy modules of it, or start `alidade` in a clean environment. */
 export const ofModules: readonly string[] = [
-  "test/{bootstrap,public}.test.ts",
+  "test/{bootstrap,green,public}.test.ts",
   "test/base/host/deaths/last-guard.test.ts",
   "test/deploy/*.test.ts",
   "test/docker/from-git.test.ts",
@@ -95,10 +95,11 @@ export function beginMarks(lists: string, root = repository): Begun {
   return { contents: contentsOf(root), lists };
 }
 
-/** For the processes of test files: their NODE_OPTIONS. */
+/** For the processes of test files: their NODE_OPTIONS. It takes the place of a recorder above: that of a test of this runner. */
 export function recording(lists: string): string {
   const recorder = `${pathToFileURL(join(import.meta.dirname, "loaded.mjs")).href}?in=${encodeURIComponent(lists)}`;
-  return [process.env.NODE_OPTIONS, "--import", recorder].filter(Boolean).join(" ");
+  const others = process.env.NODE_OPTIONS?.replace(/--import \S+\/loaded\.mjs\?\S+/, "").trim();
+  return [others, "--import", recorder].filter(Boolean).join(" ");
 }
 
 /** Marks a file that ran long enough and passed with nothing left out. To be called when its process has ended. */

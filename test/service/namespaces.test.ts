@@ -62,6 +62,9 @@ const asks: Record<string, [Kind, (owned: Owned) => Asked]> = {
   "GET /nodes": ["beyond", () => ({ path: "/nodes" })],
   "GET /blobs/ledger.id": ["beyond", () => ({ path: "/blobs/ledger.id" })],
   "PUT /blobs/:set/:rollout/:name": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/1-0000000000000000.json.zst`, body: {} })],
+  "PUT /blobs/:set/:rollout/logs/:name": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/logs/1-1.json.zst`, body: {} })],
+  "GET /blobs/:set/:rollout/logs/:name": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/logs/1-1.json.zst` })],
+  "DELETE /blobs/:set/:rollout/logs": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/logs` })],
   "PUT /control/policy": ["beyond", () => ({ path: "/control/policy", body: { version: "one", step: 1 } })],
   "POST /control/pause": ["beyond", () => ({ path: "/control/pause", body: { fence: "f", mode: "hold" } })],
   "POST /control/resume": ["beyond", () => ({ path: "/control/resume", body: { fence: "f" } })],
@@ -142,8 +145,8 @@ for (const { name, needs, place } of ledgerDrivers()) {
     }
     for (const [route, [, of]] of Object.entries(asks)) {
       const { status, text } = await ask(route, of(owned), "team-a");
-      // A blob is named by the hash of its bytes, which these are not.
-      const expected = route.startsWith("PUT /blobs") ? status === 400 : status < 300;
+      // A trajectory is named by the hash of its bytes, which these are not.
+      const expected = route === "PUT /blobs/:set/:rollout/:name" ? status === 400 : status < 300;
       assert.ok(expected, `${route}: ${status} ${text}`);
     }
   });
