@@ -344,14 +344,14 @@ export const Config = z.strictObject({
   teacher: RunTeacher.nullable()
     .default(null)
     .describe(
-      "another model that scores each rollout of training when it is graded, as `alidade score` does for a finished run; null: none",
+      "another model that scores each rollout of training after its grading, before its result is handed over, as `alidade score` does for a finished run; null: none",
     ),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
   resume: z
     .enum(["replay", "again"])
     .default("replay")
     .describe(
-      "what becomes of a rollout whose process was killed: replay, it goes on from its last finished call, in a fresh sandbox in which its tools run again; again, it begins anew, as it does where a replay leaves the record",
+      "what becomes of a rollout whose process was killed or stopped, or whose node died: replay, it goes on from its last finished call, in a fresh sandbox in which its tools run again; again, it begins anew, as it does where a replay leaves the record",
     ),
   out: z.string().default("runs").describe("folder for what is recorded"),
 });

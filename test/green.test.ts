@@ -167,6 +167,7 @@ test("what runs unrecorded imports nothing but what every file depends on", () =
     "sandboxes/desktop/inside/computer-server.ts",
     "sandboxes/desktop/inside/screen.ts",
     "sandboxes/door/forwarder.ts",
+    ...["episode", "solve"].map((name) => `tasks/tool-sets/miniwob/service/${name}.js`),
     "test/interop/trainers/talk.ts",
     ...["chat", "talking"].map((name) => `test/fakes/rollouts/${name}-harness.ts`),
   ];

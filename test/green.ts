@@ -48,6 +48,7 @@ export const unseen: readonly string[] = [
   "graders/**",
   "practice/**",
   "sandboxes/**",
+  "tasks/**/service/**",
   "test/fakes/rollouts/*-harness.ts",
   "test/interop/**",
   "view/assets/**",
@@ -138,12 +139,16 @@ export function noteGreen(file: string, result: FileResult, { contents: before, 
 function hashOfRest(file: string, contents: Contents, root: string): string {
   const text = readOrEmpty(join(root, file)).toString();
   const [all, modules] = [isAmong(ofAll, file), isAmong(ofModules, file)];
-  const hash = createHash("sha256").update(`${process.version} ${process.arch} ${commonHash(contents)}`);
+  const hash = createHash("sha256").update(`${process.version} ${process.arch} ${commonHash(contents)} ${widthOfRun()}`);
   for (const [path, content] of contents)
     if (all || (modules && isModule.test(path) && !path.endsWith(".test.ts")) || isDocumentOf(text, path))
       hash.update(`\0${path}\0${content}`);
   return hash.digest("hex").slice(0, 16);
 }
+
+/** Settings that say how much a test does, and with what. Others say which tests run. */
+const widths = ["FUZZ_SEED", "FUZZ_SESSIONS", "PODMAN", "REMOTE", "SCREENS", "SGLANG_URL", "TURNS"];
+const widthOfRun = () => widths.map((name) => process.env[`ALIDADE_TEST_${name}`] ?? "").join(" ");
 
 const commonHashes = new WeakMap<Contents, string>();
 

@@ -90,7 +90,7 @@ export function reasonsPage(): string {
     ...table(driftCauses),
     "## Why a sampled token has no logprob of a teacher",
     "",
-    "What `alidade score` writes beside a null ([teachers](teachers.md)).",
+    "What `alidade score`, or the `teacher` of a run or a service, writes beside a null ([teachers](teachers.md)).",
     "",
     ...table(teacherReasons),
     "## Why it is not on record which experts tokens took",

@@ -7,7 +7,7 @@ export const routingReasons = {
     cure: "start vLLM with `--enable-return-routed-experts`; a preempted or aborted call has none in any case",
   },
   streamed: {
-    what: "The engine was read as a stream, and streams do not tell it: a live session, a raw prompt, or pictures.",
+    what: "Alidade does not ask for experts here: a live session, a raw prompt, or pictures.",
     cure: "leave `relay` at `buffered` for what is trained",
   },
   misfit: {

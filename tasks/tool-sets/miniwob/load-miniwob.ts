@@ -18,8 +18,8 @@ import { installedSet, type SetSource } from "../installed-set.ts";
 import { MiniwobRow, miniwobId, toMiniwobTask } from "./to-miniwob-task.ts";
 
 /**
- * They move by the clock, or by chance that no seed governs: two rollouts would see two pages. `hover-shape` has no end, and
- * `button-delay` rewards how long it took.
+ * They move by the clock, show the date, or draw by chance that no seed governs: two rollouts would see two pages. `hover-shape`
+ * has no end, and `button-delay` rewards how long it took.
  */
 const leftOut = [
   "button-delay",
@@ -32,6 +32,7 @@ const leftOut = [
   "hover-shape",
   "moving-items",
   "stock-market",
+  "terminal",
   "use-slider",
   "use-slider-2",
 ];

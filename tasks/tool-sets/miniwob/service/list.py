@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from http.server import ThreadingHTTPServer
 from threading import Event, Thread
 
@@ -49,8 +50,12 @@ def listed(seeds, names):
         browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         said = []
         Thread(target=lambda: said.append(browser.stderr.read()), daemon=True).start()
+        limit = time.monotonic() + 60 + SECONDS_A_PAGE * len(names) * seeds
         try:
-            is_done = done.wait(60 + SECONDS_A_PAGE * len(names) * seeds)
+            # A browser that has ended lists nothing more.
+            while not done.wait(1) and browser.poll() is None and time.monotonic() < limit:
+                pass
+            is_done = done.is_set()
         finally:
             browser.kill()
     if not is_done:
