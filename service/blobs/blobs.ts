@@ -12,8 +12,11 @@ export interface Blobs {
   put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>;
   /** null: it is not there. Throws `store_error` where it cannot be read. */
   get(key: string): Promise<Buffer | null>;
-  /** Removes the copies of session logs (log-copies.ts) below this name of a rollout. Throws `store_error`. */
-  removeLogs(name: string): Promise<void>;
+  /**
+   * Removes the copies of session logs (log-copies.ts) below this name of a rollout, of this attempt and of earlier ones: a later one
+   * may be at work elsewhere. Throws `store_error`.
+   */
+  removeLogs(name: string, attempt: number): Promise<void>;
 }
 
 /** A place of the service's own, which also takes what nodes send, and removes what is needed no more. */

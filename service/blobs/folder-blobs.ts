@@ -4,7 +4,7 @@ import { access, type FileHandle, mkdir, open, readdir, readFile, rename, rm, rm
 import { basename, dirname, join } from "node:path";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import type { OwnBlobs } from "./blobs.ts";
-import { assertKey, assertName, logsFolder } from "./keys.ts";
+import { assertKey, assertName, isLogUpTo, logsFolder } from "./keys.ts";
 
 export class FolderBlobs implements OwnBlobs {
   readonly place: string;
@@ -49,7 +49,7 @@ export class FolderBlobs implements OwnBlobs {
   async removeBelow(name: string, kept: string | null = null): Promise<void> {
     assertName(name);
     const folder = join(this.place, name);
-    if (kept !== null && dirname(kept) === name) return removeOthers(folder, basename(kept));
+    if (kept !== null && dirname(kept) === name) return removeFrom(folder, (one) => one !== basename(kept));
     await rm(folder, { recursive: true, force: true }).catch((error: unknown) => {
       throw new AlidadeError("store_error", `${folder} cannot be removed: ${messageOf(error)}`, { cause: error });
     });
@@ -57,12 +57,12 @@ export class FolderBlobs implements OwnBlobs {
     await rmdir(dirname(folder)).catch(() => undefined);
   }
 
-  async removeLogs(name: string): Promise<void> {
+  async removeLogs(name: string, attempt: number): Promise<void> {
     assertName(name);
     const folder = join(this.place, name, logsFolder);
-    await rm(folder, { recursive: true, force: true }).catch((error: unknown) => {
-      throw new AlidadeError("store_error", `${folder} cannot be removed: ${messageOf(error)}`, { cause: error });
-    });
+    await removeFrom(folder, (one) => isLogUpTo(one, attempt));
+    // Unless a later attempt has something there.
+    await rmdir(folder).catch(() => undefined);
   }
 
   #path(key: string): string {
@@ -71,10 +71,10 @@ export class FolderBlobs implements OwnBlobs {
   }
 }
 
-/** Also drafts: the blob that is kept is whole. */
-async function removeOthers(folder: string, kept: string): Promise<void> {
+/** Also drafts: a blob that is kept is whole. */
+async function removeFrom(folder: string, isGone: (name: string) => boolean): Promise<void> {
   try {
-    for (const one of await readdir(folder)) if (one !== kept) await rm(join(folder, one), { recursive: true, force: true });
+    for (const one of await readdir(folder)) if (isGone(one)) await rm(join(folder, one), { recursive: true, force: true });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
     throw new AlidadeError("store_error", `${folder} cannot be cleared: ${messageOf(error)}`, { cause: error });

@@ -6,6 +6,9 @@ const safeKey = /^[A-Za-z0-9_-]+(?:\/[A-Za-z0-9_-]+){0,3}(?:\.[a-z]+){1,2}$/;
 /** Below the name of a rollout: copies of the logs of its sessions, while it runs. */
 export const logsFolder = "logs";
 
+/** The file or the draft of one; `name`: without its folder. */
+export const isLogUpTo = (name: string, attempt: number): boolean => Number.parseInt(name, 10) <= attempt;
+
 export const isBlobKey = (word: string): boolean => safeKey.test(word);
 
 const safeName = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-]+$/;

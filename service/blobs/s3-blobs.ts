@@ -4,11 +4,12 @@
  * https://docs.aws.amazon.com/sdkref/latest/guide/environment-variables.html
  */
 import { hash } from "node:crypto";
+import { basename } from "node:path/posix";
 import { AwsClient } from "aws4fetch";
 import { AlidadeError } from "../../base/errors.ts";
 import { askAgain, bytesOf, toRead, toWrite } from "./ask-again.ts";
 import type { OwnBlobs } from "./blobs.ts";
-import { assertKey, assertName, logsFolder } from "./keys.ts";
+import { assertKey, assertName, isLogUpTo, logsFolder } from "./keys.ts";
 import { spool } from "./spool.ts";
 
 /** A rollout has a blob or two; what is listed after it was removed is not removed. */
@@ -71,25 +72,28 @@ export class S3Blobs implements OwnBlobs {
     throw refusal;
   }
 
-  async removeLogs(name: string): Promise<void> {
+  async removeLogs(name: string, attempt: number): Promise<void> {
     assertName(name);
-    await this.#removeAll(`${name}/${logsFolder}`, null);
+    await this.#removeAll(`${name}/${logsFolder}`, (key) => isLogUpTo(basename(key), attempt));
   }
 
   async removeBelow(name: string, kept: string | null = null): Promise<void> {
     assertName(name);
-    await this.#removeAll(name, kept);
+    await this.#removeAll(name, (key) => key !== this.#prefix + kept);
   }
 
-  async #removeAll(name: string, kept: string | null): Promise<void> {
+  async #removeAll(name: string, isGone: (key: string) => boolean): Promise<void> {
     const query = new URLSearchParams({ "list-type": "2", prefix: `${this.#prefix}${name}/`, "max-keys": "1000" });
-    const stays = kept === null ? null : this.#prefix + kept;
     for (let page = 0; page < mostPages; page += 1) {
       const response = await this.#send("list", `${name}/`, `${this.#bucket}?${query}`, { method: "GET" });
       if (!response.ok) throw await this.#refusal("list", `${name}/`, response);
-      const keys = [...(await response.text()).matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key = ""]) => key);
-      const gone = keys.filter((key) => key !== stays);
-      if (gone.length === 0) return;
+      const text = await response.text();
+      const keys = [...text.matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key = ""]) => key);
+      const gone = keys.filter(isGone);
+      if (gone.length === 0) {
+        if (!/<IsTruncated>true</.test(text)) return;
+        query.set("start-after", keys.at(-1) ?? "");
+      }
       for (const key of gone) await this.#remove(key);
     }
     throw new AlidadeError("store_error", `cannot remove ${this.place}/${name}/: what was removed is listed again and again`);

@@ -40,9 +40,9 @@ export class ServiceBlobs implements Blobs {
     return null;
   }
 
-  async removeLogs(name: string): Promise<void> {
+  async removeLogs(name: string, attempt: number): Promise<void> {
     assertName(name);
-    const key = `${name}/${logsFolder}`;
+    const key = `${name}/${logsFolder}/${attempt}`;
     const send = (signal: AbortSignal) => fetch(`${this.place}/blobs/${key}`, this.#sent({ method: "DELETE" }, signal));
     const answer = await askAgain(`cannot remove ${this.place}/blobs/${key}`, toRead, send);
     if (!answer.ok) throw await this.#refusal("remove", key, answer);

@@ -33,6 +33,8 @@ export class LogCopier {
   /** A call has finished that is in no part yet. */
   #isDue = false;
   #isOver = false;
+  /** The attempt itself has sampled a call, behind what was replayed. */
+  #hasSampled = false;
   #parts = 0;
   #length = 0;
   #pictures = new Set<string>();
@@ -56,13 +58,17 @@ export class LogCopier {
     this.#head = LogCopyHead.parse({ session_id: session.id, harness, harness_version, task_hash, resume });
     this.#pictures = new Set();
     this.#session = session;
-    session.onWritten = (entries) => this.#take(entries);
+    session.onWritten = (entries) => {
+      this.#hasSampled ||= entries.some(isOwnCall);
+      this.#take(entries);
+    };
     this.#take(lines);
   }
 
   /**
    * Ends the copy. `broken`: by what the attempt was. One that was stopped goes on elsewhere, so its last part is waited for. Behind
-   * another failure the rollout begins anew: a replay would go where it broke.
+   * another failure the rollout begins anew: a replay would go where it broke. Where nothing of its own was sampled before that, the
+   * failure is this node's, and the copy of an earlier attempt still serves another one.
    */
   async close(broken: ErrorCode | null): Promise<void> {
     this.#leave();
@@ -70,14 +76,16 @@ export class LogCopier {
     await this.#working;
     clearTimeout(timer);
     this.#isOver = true;
-    if (broken !== null && broken !== "cancelled") await this.remove();
+    if (broken !== null && broken !== "cancelled" && this.#hasSampled) await this.remove();
   }
 
   /** Removes the copies of this attempt's log and of those before it. The rollout is over, or nothing may go on from them. */
   async remove(): Promise<void> {
     const { isOn, blobs, name, attempt, note } = this.#attempt;
     if (!isOn || (attempt === 1 && this.#parts === 0)) return;
-    await blobs.removeLogs(name).catch((error: unknown) => note(`${name}: copies of its log could not be removed: ${messageOf(error)}`));
+    await blobs
+      .removeLogs(name, attempt)
+      .catch((error: unknown) => note(`${name}: copies of its log could not be removed: ${messageOf(error)}`));
   }
 
   #leave(): void {
@@ -144,4 +152,8 @@ function readPicture(media: Media, sha256: string): Buffer | null {
 
 function isEntry(line: LogLine): line is LogEntry {
   return line.type !== "damaged";
+}
+
+function isOwnCall(entry: LogEntry): boolean {
+  return entry.type === "call_finished" && entry.error === null && entry.replayed_from === undefined;
 }

@@ -57,13 +57,14 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
     }),
     defineRoute({
       method: "delete",
-      path: "/blobs/:set/:rollout/logs",
+      path: "/blobs/:set/:rollout/logs/:attempt",
       roles: ["node"],
-      title: "Removes the copies of a rollout's logs, once its result is in the ledger",
+      title: "Removes the copies of a rollout's logs of this attempt (a number) and of those before it, once they are needed no more",
       handle: async ({ param }) => {
         const name = `${param("set")}/${param("rollout")}`;
-        if (!isLogCopyKey(`${name}/logs/1-1.json.zst`)) throw noKey(name);
-        await blobs.removeLogs(name);
+        const attempt = param("attempt");
+        if (!isLogCopyKey(`${name}/logs/${attempt}-1.json.zst`)) throw noKey(`${name}/logs/${attempt}`);
+        await blobs.removeLogs(name, Number(attempt));
         return { name };
       },
     }),

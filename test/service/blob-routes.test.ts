@@ -32,19 +32,24 @@ test("a node keeps parts of a session's log there, another node reads them, and 
   const { url, blobs } = await serviceAt(t);
   const [one, two] = [at(url, "node"), at(url, "node")];
   const keys = ["set1/roll1/logs/1-1.json.zst", "set1/roll1/logs/2-1.json.zst"];
+  const later = "set1/roll1/logs/10-1.json.zst";
+  await one.put(later, Buffer.from(later));
   for (const key of keys) await one.put(key, Buffer.from(key));
   for (const key of keys) assert.equal((await two.get(key))?.toString(), key);
   assert.equal((await blobs.get(keys[0] ?? ""))?.toString(), keys[0]);
   const kept = await putPacked(one, "set1/roll1/1", record);
-  await two.removeLogs("set1/roll1");
-  await two.removeLogs("set1/none");
+  await two.removeLogs("set1/roll1", 2);
+  await two.removeLogs("set1/none", 2);
   for (const key of keys) assert.equal(await two.get(key), null);
+  assert.equal((await two.get(later))?.toString(), later, "another node may be at work on a later attempt");
   assert.deepEqual(JSON.parse(await getPacked(blobs, kept)), record, "the trajectory stays");
   const ask = async (method: string, path: string, token: string) =>
     (await fetch(`${url}/blobs/${path}`, { method, headers: { authorization: `Bearer ${token}` } })).status;
   for (const path of ["set1/roll1/logs/x.json.zst", "set1/roll1/logs/1-1.txt"]) assert.equal(await ask("GET", path, "node"), 400);
   assert.equal(await ask("GET", keys[0] ?? "", "read"), 403);
-  assert.equal(await ask("DELETE", "set1/roll1/logs", "submit"), 403);
+  assert.equal(await ask("DELETE", "set1/roll1/logs/1", "submit"), 403);
+  assert.equal(await ask("DELETE", "set1/roll1/logs", "node"), 404);
+  for (const attempt of ["x", "-1", "1x", "1e9"]) assert.equal(await ask("DELETE", `set1/roll1/logs/${attempt}`, "node"), 400);
   assert.equal(await ask("DELETE", "set1/roll1", "node"), 404);
 });
 

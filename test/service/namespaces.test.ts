@@ -64,7 +64,7 @@ const asks: Record<string, [Kind, (owned: Owned) => Asked]> = {
   "PUT /blobs/:set/:rollout/:name": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/1-0000000000000000.json.zst`, body: {} })],
   "PUT /blobs/:set/:rollout/logs/:name": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/logs/1-1.json.zst`, body: {} })],
   "GET /blobs/:set/:rollout/logs/:name": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/logs/1-1.json.zst` })],
-  "DELETE /blobs/:set/:rollout/logs": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/logs` })],
+  "DELETE /blobs/:set/:rollout/logs/:attempt": ["beyond", ({ set }) => ({ path: `/blobs/${set}/r/logs/1` })],
   "PUT /control/policy": ["beyond", () => ({ path: "/control/policy", body: { version: "one", step: 1 } })],
   "POST /control/pause": ["beyond", () => ({ path: "/control/pause", body: { fence: "f", mode: "hold" } })],
   "POST /control/resume": ["beyond", () => ({ path: "/control/resume", body: { fence: "f" } })],

@@ -58,7 +58,7 @@ const mayOpen = {
   "PUT /blobs/:set/:rollout/:name": "node",
   "PUT /blobs/:set/:rollout/logs/:name": "node",
   "GET /blobs/:set/:rollout/logs/:name": "node",
-  "DELETE /blobs/:set/:rollout/logs": "node",
+  "DELETE /blobs/:set/:rollout/logs/:attempt": "node",
   "GET /blobs/ledger.id": "node",
   "GET /health": "read node",
   "GET /nodes": "read node",

@@ -19,8 +19,8 @@ const part = (number: number) => `${name}/logs/1-${number}.json.zst`;
 
 const facts = { harness: "h", harness_version: "1", task_hash: "t", resume: null } as RolloutRecord;
 
-function copierTo(blobs: Blobs, { sessions: { store } }: HarnessProxy, notes: string[] = []): LogCopier {
-  return new LogCopier({ isOn: true, blobs, name, attempt: 1, store, note: (text) => notes.push(text) });
+function copierTo(blobs: Blobs, { sessions: { store } }: HarnessProxy, notes: string[] = [], attempt = 1): LogCopier {
+  return new LogCopier({ isOn: true, blobs, name, attempt, store, note: (text) => notes.push(text) });
 }
 
 const ask = (client: Client, content: unknown) => client.say([{ role: "user", content }]);
@@ -77,6 +77,33 @@ test("of an attempt that began anew the second session counts, and what the infr
   assert.equal(await readLogCopy(blobs, name, 1), null);
 });
 
+test("a node that breaks before it samples anything leaves the copies of a dead node, and a stale one those of a later attempt", async () => {
+  const blobs = new FolderBlobs(join(scratch, "unfit"));
+  await using at = await proxyAt((_, index) => (index === 1 ? { refuse: { status: 400, message: "no" } } : { text: "ok" }));
+  const client = await at.open();
+  const dead = copierTo(blobs, at.proxy);
+  await dead.follow(at.proxy.session(client.sessionId), facts);
+  await ask(client, "hi");
+  await theres(blobs, part(1));
+  await copierTo(blobs, at.proxy, [], 2).close("node_unfit");
+  assert.notEqual(await readLogCopy(blobs, name, 1), null, "no session was opened");
+  const next = copierTo(blobs, at.proxy, [], 2);
+  await next.follow(at.proxy.session(client.sessionId), facts);
+  await ask(client, "refused").catch(() => undefined);
+  await next.close("engine_error");
+  assert.notEqual(await readLogCopy(blobs, name, 1), null, "no call of its own was answered");
+
+  const later = copierTo(blobs, at.proxy, [], 3);
+  await later.follow(at.proxy.session(client.sessionId), facts);
+  await ask(client, "go on");
+  await theres(blobs, `${name}/logs/3-1.json.zst`);
+  await dead.close("engine_error");
+  assert.equal(await readLogCopy(blobs, name, 1), null);
+  assert.notEqual(await readLogCopy(blobs, name, 3), null);
+  await later.close("engine_error");
+  assert.equal(await readLogCopy(blobs, name, 3), null);
+});
+
 test("an attempt that is stopped waits for its last part, and nothing is copied of a session after that", async () => {
   const blobs = new FolderBlobs(join(scratch, "stopped"));
   const hold = Promise.withResolvers<void>();
@@ -106,6 +133,7 @@ test("a place that refuses a part costs the rollout nothing and is told once; a 
   const refused = copierTo(full, at.proxy, notes);
   await refused.follow(at.proxy.session(client.sessionId), facts);
   for (const text of ["a", "b"]) await ask(client, text);
+  await until(() => notes.length > 0);
   await refused.close(null);
   assert.equal(notes.length, 1);
   assert.match(notes[0] ?? "", /set1\/roll1: the log of attempt 1 is copied no further \(no space left\)/);
