@@ -43,7 +43,7 @@ import { type ChatRender, probePictures, renderChat, samplePictured, scorePictur
 import { ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest } from "./vllm/probe.ts";
 import { PromptLogprobs, toRankedTokens } from "./vllm/prompt-logprobs.ts";
 import { readRouting } from "./vllm/routing.ts";
-import { vllmSampledNothing } from "./vllm/sampled-nothing.ts";
+import { vllmSampledNothing, wholeSampledNothing } from "./vllm/sampled-nothing.ts";
 import { wholeAnswer } from "./vllm/whole-answer.ts";
 
 export const vllm: EngineKind = {
@@ -144,8 +144,8 @@ class VllmEngine implements Engine {
     const [path, body] = request.prompt
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
       : (["/v1/chat/completions", this.#chatBody(request, isWhole)] as const);
-    const response = await this.#client.open(path, body, signal, request.call_id);
-    const reader = new ChunkReader(this.baseUrl, request.token_logprobs, request.texts);
+    const response = await this.#client.open(path, body, signal, request.call_id, isWhole ? wholeSampledNothing : undefined);
+    const reader = new ChunkReader(this.baseUrl, request.token_logprobs, request.texts, isWhole);
     const frames = new SseDecoder();
     const sampled: number[] = [];
     // Compared with the request as soon as it arrives: the echo is as long as the prompt, and is not kept.

@@ -82,16 +82,17 @@ export class EngineClient {
 
   /**
    * Sends a request and reads the answer as a stream, once the server has accepted it. `body`: JSON, or its bytes. Throws
-   * the server's refusal, `engine_unreachable` where the request cannot have left, and a LostAnswer.
+   * the server's refusal, `engine_unreachable` where the request cannot have left, and a LostAnswer. `proves`: what a refusal
+   * of this request proves, where that differs.
    */
-  async open(path: string, body: unknown, signal: AbortSignal, requestId: string): Promise<StreamedResponse> {
+  async open(path: string, body: unknown, signal: AbortSignal, requestId: string, proves?: SampledNothing): Promise<StreamedResponse> {
     const { status, response } = await this.#ask("POST", path, body, signal, requestId);
-    if (status !== 200) throw this.refusal(status, await response.text(maxErrorBytes).catch(messageOf), response.headers);
+    if (status !== 200) throw this.refusal(status, await response.text(maxErrorBytes).catch(messageOf), response.headers, proves);
     return response;
   }
 
   /** The server's own refusal, typed by its status and its words, with its word on when to come back. */
-  refusal(status: number, body: string, headers: IncomingHttpHeaders = {}): AlidadeError {
+  refusal(status: number, body: string, headers: IncomingHttpHeaders = {}, proves = this.#sampledNothing): AlidadeError {
     const text = body.slice(0, maxErrorBytes);
     return refusal({
       baseUrl: this.baseUrl,
@@ -99,7 +100,7 @@ export class EngineClient {
       errorText: errorTextOf(text),
       body: text,
       retryAfterSeconds: retryAfterSeconds(headers["retry-after"]),
-      sampledNothing: this.#sampledNothing(status, text),
+      sampledNothing: proves(status, text),
     });
   }
 

@@ -33,6 +33,7 @@ export class ChunkReader {
   #chunkBefore: string | null = null;
   /** The last token that was told. */
   #last: SampledToken | undefined;
+  readonly #isWhole: boolean;
   #pending: PendingCall | null = null;
   #finish: FinishReason | null = null;
   #stop: string | number | null = null;
@@ -46,8 +47,10 @@ export class ChunkReader {
   /** The stream has ended with its last marker. */
   isDone = false;
 
-  constructor(baseUrl: string, asked?: { top: number }, texts?: TokenTexts) {
+  /** `isWhole`: the answer is one piece, and what it says comes behind the whole sample. */
+  constructor(baseUrl: string, asked?: { top: number }, texts?: TokenTexts, isWhole = false) {
     this.#baseUrl = baseUrl;
+    this.#isWhole = isWhole;
     this.#top = asked?.top ?? null;
     this.#texts = texts;
   }
@@ -95,7 +98,7 @@ export class ChunkReader {
   #failure(error: unknown): AlidadeError {
     const { code, message } = isFields(error) ? error : {};
     if (!this.hasBegun && isNatural(code) && code >= 400 && code < 500 && isString(message))
-      return refusal({ baseUrl: this.#baseUrl, status: code, errorText: message, sampledNothing: true });
+      return refusal({ baseUrl: this.#baseUrl, status: code, errorText: message, sampledNothing: !this.#isWhole });
     return new AlidadeError(
       "engine_error",
       `the engine at ${this.#baseUrl} failed in the middle of an answer: ${JSON.stringify(error).slice(0, 500)}`,

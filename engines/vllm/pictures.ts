@@ -20,6 +20,7 @@ import { fromChatEntry } from "../chat/sampled-tokens.ts";
 import type { RankedToken, SampleEvent, SampleRequest, ServedPictures } from "../engine.ts";
 import type { EngineClient } from "../http/engine-client.ts";
 import { PromptLogprobs, toRankedTokens } from "./prompt-logprobs.ts";
+import { wholeSampledNothing } from "./sampled-nothing.ts";
 
 const renderPath = "/v1/chat/completions/render";
 
@@ -190,7 +191,7 @@ export async function samplePictured(
     );
   const prompt = request.prompt_ids?.toIds() ?? foldImages(chat.token_ids, chat.spans);
   const order = { prompt, urls: images.map(imageUrl), keepLimit: request.sampling.max_tokens !== undefined };
-  const response = await client.open("/inference/v1/generate", generateBody(chat, order), signal, request.call_id);
+  const response = await client.open("/inference/v1/generate", generateBody(chat, order), signal, request.call_id, wholeSampledNothing);
   const answer = Generated.safeParse(readJson(await response.text()));
   if (!answer.success) throw new AlidadeError("engine_error", `the engine at ${client.baseUrl} answered in another shape than generate's`);
   return toEvents(answer.data, { request, prompt, chat, images: images.length });

@@ -40,7 +40,8 @@ export function sampledRouting({ facts, told, isStreamed, tokens, asked, known }
 /** A server may write -1 where it has no number. */
 function areExperts({ bytes, dtype }: RoutedExperts, experts: number | null): boolean {
   const numbers = numbersOf(bytes, dtype);
-  const limit = experts ?? 2 ** (8 * numbers.BYTES_PER_ELEMENT - 1);
+  // A type without a sign is the smallest that holds the number of experts: up to 256 in a byte.
+  const limit = experts ?? Number.POSITIVE_INFINITY;
   for (const one of numbers) if (one < 0 || one >= limit) return false;
   return true;
 }

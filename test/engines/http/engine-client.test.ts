@@ -9,7 +9,7 @@ import { EngineClient } from "../../../engines/http/engine-client.ts";
 import { LostAnswer } from "../../../engines/http/refusal.ts";
 import { type SampledNothing, sampledNothing } from "../../../engines/http/sampled-nothing.ts";
 import { sglangSampledNothing } from "../../../engines/sglang/sampled-nothing.ts";
-import { vllmSampledNothing } from "../../../engines/vllm/sampled-nothing.ts";
+import { vllmSampledNothing, wholeSampledNothing } from "../../../engines/vllm/sampled-nothing.ts";
 import { quietPort } from "../../quiet-port.ts";
 
 const signal = AbortSignal.timeout(300_000);
@@ -114,6 +114,13 @@ test("which answers prove that nothing was sampled: a refusal does, a failure of
     [vllmSampledNothing, 500, "<html>", false],
     [vllmSampledNothing, 502, own(502), false],
     [vllmSampledNothing, 503, "", true],
+    [wholeSampledNothing, 500, own(500), false],
+    [wholeSampledNothing, 501, own(501), false],
+    [wholeSampledNothing, 400, own(400), false],
+    [wholeSampledNothing, 400, own(400).replace("null", '"max_tokens"'), true],
+    [wholeSampledNothing, 400, own(400).replace("boom", "This model's maximum context length is 8 tokens."), true],
+    [wholeSampledNothing, 404, own(404), true],
+    [wholeSampledNothing, 503, "", true],
     [sglangSampledNothing, 400, '{"message":"The input is too long"}', true],
     [sglangSampledNothing, 400, '{"message":"invalid stop_regex \'(\': missing )"}', false],
     [sglangSampledNothing, 503, '{"message":"The request queue is full."}', true],

@@ -5,8 +5,9 @@ import { test } from "node:test";
 import type { CallFinished, LogLine } from "../../../base/schema/session-log.ts";
 import { readRouting } from "../../../engines/vllm/routing.ts";
 import { wholeAnswer } from "../../../engines/vllm/whole-answer.ts";
+import { type SampledRouting, sampledRouting } from "../../../proxy/calls/sampled-routing.ts";
 import { selectRows } from "../../../reconstruct/index.ts";
-import { bytesOf, expertsAt, npyOf } from "../../fakes/engines/npy.ts";
+import { bytesOf, expertsAt, type NpyType, npyOf } from "../../fakes/engines/npy.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";
 
@@ -132,4 +133,37 @@ test("an answer that writes more objects than it calls tools is read at bounded 
     });
   assert.equal(wholeAnswer(answer(text)).experts, null);
   assert.equal(wholeAnswer("no JSON").chunk.toString(), "no JSON");
+});
+
+test("where the number of experts is unknown, a byte names up to 256 of them, and a number below 0 is none", () => {
+  const take = (values: number[], dtype: NpyType) =>
+    sampledRouting({
+      facts: null,
+      told: { start: 0, rows: 2, layers: 1, top_k: 2, dtype, bytes: bytesOf(values, dtype) },
+      ...{ isStreamed: false, tokens: 3, asked: null, known: null },
+    });
+  const isTaken = (routing: SampledRouting | null) => routing !== null && !("missing" in routing);
+  assert.ok(isTaken(take([0, 127, 128, 255], "uint8")));
+  assert.ok(isTaken(take([0, 256, 32_768, 65_535], "uint16")));
+  assert.ok(isTaken(take([0, 1, 2, 70_000], "int32")));
+  assert.deepEqual(take([0, 1, 2, -1], "int32"), { missing: "misfit" });
+});
+
+test("a whole answer that fails may have cost a sample: it is not asked for again, and what it sampled is unknown", async () => {
+  const refuse = { status: 500, message: "boom" };
+  await using at = await enginesAt((_, request, index) => (index === 1 && !request.probe ? { refuse } : { text: "ok" }), {
+    a: { routing: "told" },
+  });
+  const client = await at.open({ purpose: "train" });
+  await client.say([user("go")]);
+  assert.equal((await client.chat({ messages: [user("again")] })).status, 502);
+  const { calls, fidelity } = await client.trajectory();
+  assert.deepEqual(
+    calls.map(({ uncounted, tries }) => [uncounted, tries.map((one) => one.may_have_sampled)]),
+    [
+      [null, [undefined]],
+      ["broken_off", [true]],
+    ],
+  );
+  assert.deepEqual(fidelity.uncounted, { broken_off: 1 });
 });
