@@ -6,7 +6,7 @@ import type { Media } from "../base/media/media.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import { Trajectory } from "../base/schema/trajectory.ts";
 import { type Exporter, type ExportReport, exporterNamed, exportTrajectories, leaveOutRollout } from "../exporters/index.ts";
-import { type Blobs, getAllPacked, getPacked, mediaOf, type PackedPicture, unpackPictures } from "./blobs/index.ts";
+import { type Blobs, getAllPacked, getPacked, mediaOf, type PackedPicture, picturesNamedIn, unpackPictures } from "./blobs/index.ts";
 import type { ResultRow, SetSpec } from "./ledger/index.ts";
 import { isLeftOut, masked, oldestTrained, othersOfGroup } from "./stale-rows.ts";
 
@@ -47,7 +47,8 @@ export function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isW
     const oldestStep = exporter.objective === "rl" ? oldestTrained(rows, spec) : null;
     const { lines, report } = await exported(exporter, trajectories, { oldestStep, media: mediaOf(pictures), signal });
     for (const _ of stale) leaveOutRollout(report, "stale_policy");
-    return `,"rows":[${lines.join(",")}],"report":${JSON.stringify(report)}${exporter.namesPictures ? picturesText(pictures) : ""}`;
+    const beside = exporter.namesPictures ? picturesNamedIn(lines, pictures) : [];
+    return `,"rows":[${lines.join(",")}],"report":${JSON.stringify(report)}${picturesText(beside)}`;
   };
 }
 

@@ -28,6 +28,15 @@ export function unpackPictures(lines: readonly string[]): PackedPicture[] {
   return lines.slice(recordsBefore).flatMap((line) => (isLog(line) ? [] : [PackedPicture.parse(readJson(line))]));
 }
 
+/** Those that the rows name, as lines of an export: a rollout names more, such as experts that few formats have a field for. */
+export function picturesNamedIn(lines: readonly string[], pictures: readonly PackedPicture[]): PackedPicture[] {
+  if (pictures.length === 0) return [];
+  const named = new Set(lines.flatMap((line) => line.match(hashes) ?? []));
+  return pictures.filter(({ sha256 }) => named.has(sha256));
+}
+
+const hashes = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
+
 export function mediaOf(pictures: readonly PackedPicture[]): Pick<Media, "read"> {
   const bytes = new Map(pictures.map(({ sha256, base64 }) => [sha256, base64]));
   return {
