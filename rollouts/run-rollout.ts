@@ -298,7 +298,7 @@ async function conclude({ setup, plan, attempt, signal }: Concluding): Promise<R
   const { session } = attempt;
   if (session) await whenThereIsSpace(setup, signal, () => setup.proxy.sessions.close(session, "the rollout is over"));
   await readLog(setup, attempt);
-  const graded = attempt.told?.({ ...around(plan, attempt), ...worthOf(attempt) }) ?? null;
+  const graded = toldOf(plan, attempt);
   const trajectory = graded && (await taught({ setup, plan, attempt, signal }, graded));
   const record = recordOf(plan, attempt, "done", trajectory);
   await whenThereIsSpace(setup, signal, () => (trajectory ? setup.folder.keep(trajectory, record) : Promise.resolve()));
@@ -306,11 +306,27 @@ async function conclude({ setup, plan, attempt, signal }: Concluding): Promise<R
   return { record, trajectory };
 }
 
-/** With a teacher's logprobs. It holds no place of a sandbox or of a grading meanwhile, and an evaluation has no use for them. */
-async function taught({ setup, plan, attempt, signal }: Concluding, graded: Trajectory): Promise<Trajectory> {
-  if (setup.teacher === undefined || (plan.session.purpose ?? "train") !== "train") return graded;
+/** null: its log could not be read. */
+function toldOf(plan: RolloutPlan, attempt: RunningAttempt): Trajectory | null {
+  return attempt.told?.({ ...around(plan, attempt), ...worthOf(attempt) }) ?? null;
+}
+
+/**
+ * With a teacher's logprobs. It holds no place of a sandbox or of a grading meanwhile. An evaluation and what is masked have no use
+ * for them. One that is stopped meanwhile is a stopped rollout, whose next attempt is scored.
+ */
+async function taught({ setup, plan, attempt, signal }: Concluding, graded: Trajectory): Promise<Trajectory | null> {
+  if (setup.teacher === undefined || (plan.session.purpose ?? "train") !== "train" || !graded.in_loss) return graded;
   enter({ setup, plan, attempt }, "teach");
-  const trajectory = await setup.teacher.teach(graded, signal);
+  const trajectory = await setup.teacher.teach(graded, signal).catch((error: unknown) => {
+    if (signal.aborted) return null;
+    throw error;
+  });
+  if (trajectory === null) {
+    attempt.error = toErrorRecord(new AlidadeError("cancelled", "the run was stopped"));
+    attempt.times.done = Date.now();
+    return toldOf(plan, attempt);
+  }
   if (trajectory.teacher !== undefined && wasAnswered(trajectory)) attempt.times.scored = trajectory.teacher.scored;
   attempt.times.done = Date.now();
   return trajectory;

@@ -184,6 +184,9 @@ export class Sessions implements AsyncDisposable {
     await session.seal(reason);
     // A reward that is being written is in the log before another one is counted there.
     await session.closeLog();
+    const now = this.#byId.get(session.id);
+    // Another attempt has brought it back meanwhile.
+    if (now !== undefined && now !== session) return;
     this.#byId.delete(session.id);
     this.#byKeyHash.delete(session.state.opened.key_hash);
     if (this.#counted.has(session)) this.#attempts.release(session.id, session.spec);

@@ -38,7 +38,7 @@ export class RolloutTeacher {
     this.#line = new Limiter(setup.atOnce);
   }
 
-  /** The trajectory with its scores, or with nulls and their reason. Does not throw. */
+  /** The trajectory with its scores, or with nulls and their reason. Throws the reason of the signal alone. */
   async teach(trajectory: Trajectory, signal: AbortSignal): Promise<Trajectory> {
     const { teacher, note } = this.#setup;
     const { tokenizer, sampled_by } = compareTokenizers(teacher.tokenizer, trajectory);
@@ -72,8 +72,8 @@ export class RolloutTeacher {
     try {
       return await this.#line.run(signal, ask);
     } catch {
-      const why = stopped.aborted ? "the run was stopped meanwhile" : `it took longer than ${seconds} s: ${last}`;
-      return { reason: "not_answered", why };
+      stopped.throwIfAborted();
+      return { reason: "not_answered", why: `it took longer than ${seconds} s: ${last}` };
     }
   }
 }

@@ -2,9 +2,11 @@
 
 import { AlidadeError, asAlidadeError, errorCodes } from "../../base/errors.ts";
 import { hashOf } from "../../base/schema/ids.ts";
+import type { LogLine } from "../../base/schema/session-log.ts";
 import type { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { Harness } from "../../harnesses/index.ts";
+import { countFinished, toRecording } from "../../proxy/index.ts";
 import { assertTakesTask, assertUserServed, checkPublicNetwork } from "../../rollouts/accepted/index.ts";
 import { type ResumePlan, type RunSetup, toResumePlan } from "../../rollouts/index.ts";
 import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
@@ -119,6 +121,9 @@ export class Attempts {
     const { head, entries, pictures } = copy;
     const plan = await toResumePlan({ read: async () => entries }, { ...dead, record: head });
     if (plan?.how !== "replay") return plan;
+    // The node's own earlier attempt at it may still be ending here, further than its copy.
+    const local = await store.read(head.session_id).catch(() => []);
+    if (finishedIn(head.session_id, local) > finishedIn(head.session_id, entries)) return toResumePlan(store, { ...dead, record: head });
     for (const { sha256, base64 } of pictures) store.media?.keep(sha256, Buffer.from(base64, "base64"));
     await store.replace(head.session_id, entries);
     return plan;
@@ -181,5 +186,14 @@ export class Attempts {
 
   note(text: string): void {
     this.#node.setup.onProgress({ type: "note", text });
+  }
+}
+
+/** 0: it cannot be read. */
+function finishedIn(id: string, lines: readonly LogLine[]): number {
+  try {
+    return countFinished(toRecording(id, lines)).calls;
+  } catch {
+    return 0;
   }
 }

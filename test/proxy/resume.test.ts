@@ -184,3 +184,14 @@ test("budgets hold over the death: its turns are counted once, and the clock goe
   assert.ok(begun?.type === "call_begun" && ended?.type === "call_finished" && replayEnded);
   assert.equal(replayEnded.recorded_ms, ended.time - begun.time);
 });
+
+test("a session that another attempt has brought back stays in memory when the attempt before it ends", async (t) => {
+  const proxy = await proxyOver(t, await engineFor(t), new MemoryStore());
+  const { session, key } = await proxy.openSession({ any_model: true });
+  const next = await proxy.sessions.resume(session.id, 2);
+  await proxy.sessions.close(session, "the rollout is over");
+  assert.equal(proxy.sessions.get(session.id), next.session);
+  assert.equal(proxy.sessions.byKey(key), next.session);
+  await proxy.sessions.close(next.session, "the rollout is over");
+  assert.equal(proxy.sessions.get(session.id), undefined);
+});

@@ -125,30 +125,33 @@ test("a teacher with another tokenizer, without the model, or that is not there 
   assert.deepEqual(teacher.scored, []);
 });
 
-test("a run that is killed while its teacher is asked goes on, and has each rollout once, scored", { timeout: 300_000 }, async (t) => {
-  const { file, teacher, out } = await placeAt(t);
-  await writeFile(file, `${await readFile(file, "utf8")}${withTeacherAt(teacher.url)}`);
-  const held = teacher.hold(2);
-  let run = "";
-  {
-    await using running = startCli(["run", "-c", file, "-o", out, "--log-format", "json"]);
-    await held;
-    await until(async () => {
-      run = await runIn(out);
-      return (await doneOf(run)).length === 1;
-    });
-    running.child.kill("SIGKILL");
-    await running.ended;
-  }
-  const result = await cli(["run", "--resume", run, "--json"]);
-  assert.equal(jsonOf<{ rollouts: unknown[] }>(result).rollouts.length, 2, result.stderr);
-  const trajectories = await trajectoriesOf(run);
-  const last = [...new Map(trajectories.map((one) => [one.rollout_id, one])).values()];
-  assert.equal(last.length, 2);
-  for (const node of sampledOf(last)) assert.ok(node.teacher?.reason === null && node.teacher.logprobs.length === node.token_ids.length);
-  assert.equal(teacher.scored.length, 3);
-  assert.deepEqual(teacher.scored[1], teacher.scored[2], "the killed rollout was asked about again, as it was sampled");
-});
+for (const signal of ["SIGKILL", "SIGTERM"] as const)
+  test(`a run that gets ${signal} while its teacher is asked goes on, and has each rollout once, scored`, {
+    timeout: 300_000,
+  }, async (t) => {
+    const { file, teacher, out } = await placeAt(t);
+    await writeFile(file, `${await readFile(file, "utf8")}${withTeacherAt(teacher.url)}`);
+    const held = teacher.hold(2);
+    let run = "";
+    {
+      await using running = startCli(["run", "-c", file, "-o", out, "--log-format", "json"]);
+      await held;
+      await until(async () => {
+        run = await runIn(out);
+        return (await doneOf(run)).length === 1;
+      });
+      running.child.kill(signal);
+      await running.ended;
+    }
+    const result = await cli(["run", "--resume", run, "--json"]);
+    assert.equal(jsonOf<{ rollouts: unknown[] }>(result).rollouts.length, 2, result.stderr);
+    const trajectories = await trajectoriesOf(run);
+    const last = [...new Map(trajectories.map((one) => [one.rollout_id, one])).values()];
+    assert.equal(last.length, 2);
+    for (const node of sampledOf(last)) assert.ok(node.teacher?.reason === null && node.teacher.logprobs.length === node.token_ids.length);
+    assert.equal(teacher.scored.length, 3);
+    assert.deepEqual(teacher.scored[1], teacher.scored[2], "that rollout was asked about again, as it was sampled");
+  });
 
 test("a service's rollouts have their teacher's logprobs when their results are read, in rows too, and evaluations have none", async (t) => {
   const { file, teacher, out, folder } = await placeAt(t);
