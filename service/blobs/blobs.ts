@@ -10,8 +10,11 @@ export interface Blobs {
    * signal's reason where it waits for a server that is away.
    */
   put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>;
-  /** null: it is not there. Throws `store_error` where it cannot be read. */
-  get(key: string): Promise<Buffer | null>;
+  /**
+   * null: it is not there. Throws `store_error` where it cannot be read. `patient`: a server that is away is waited for as long as by
+   * `put`, until this fires; its reason is thrown.
+   */
+  get(key: string, patient?: AbortSignal): Promise<Buffer | null>;
   /**
    * Removes the copies of session logs (log-copies.ts) below this name of a rollout, of this attempt and of earlier ones: a later one
    * may be at work elsewhere. Throws `store_error`.

@@ -48,14 +48,19 @@ export const logPartKey = (name: string, attempt: number, part: number): string 
 
 /**
  * null: nothing of the attempt was copied. Where an attempt had several sessions, the last one. Throws `store_error` if the place
- * cannot be read, or a part is damaged.
+ * cannot be read, or a part is damaged, and the reason of `patient`, which ends the waiting for a place that is away.
  */
-export async function readLogCopy(blobs: Pick<Blobs, "get" | "place">, name: string, attempt: number): Promise<LogCopy | null> {
+export async function readLogCopy(
+  blobs: Pick<Blobs, "get" | "place">,
+  name: string,
+  attempt: number,
+  patient?: AbortSignal,
+): Promise<LogCopy | null> {
   let copy: LogCopy | null = null;
   let length = 0;
   for (let part = 1; ; part += 1) {
     const key = logPartKey(name, attempt, part);
-    const packed = await blobs.get(key);
+    const packed = await blobs.get(key, patient);
     if (packed === null) return copy;
     const text = await unpack(key, packed, longestLogCopy - length);
     length += text.length;

@@ -64,8 +64,8 @@ export class S3Blobs implements OwnBlobs {
     await response.body?.cancel();
   }
 
-  async get(key: string): Promise<Buffer | null> {
-    const response = await this.#ask("read", key, { method: "GET" });
+  async get(key: string, patient?: AbortSignal): Promise<Buffer | null> {
+    const response = await this.#ask("read", key, { method: "GET" }, patient);
     if (response.ok) return Buffer.from(await response.arrayBuffer());
     const refusal = await this.#refusal("read", key, response);
     if (response.status === 404 && !/NoSuchBucket/.test(refusal.message)) return null;
@@ -112,7 +112,7 @@ export class S3Blobs implements OwnBlobs {
 
   #send(verb: BlobVerb, key: string, url: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
     const send = (signal: AbortSignal) => this.#client.fetch(url, { ...init, redirect: "error", signal });
-    return askAgain(`cannot ${verb} ${this.place}/${key}`, verb === "write" ? toWrite(bytesOf(init)) : toRead, send, stop);
+    return askAgain(`cannot ${verb} ${this.place}/${key}`, verb === "write" || stop ? toWrite(bytesOf(init)) : toRead, send, stop);
   }
 
   async #refusal(verb: BlobVerb, key: string, response: Response): Promise<AlidadeError> {

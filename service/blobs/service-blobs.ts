@@ -32,8 +32,8 @@ export class ServiceBlobs implements Blobs {
     await answer.body?.cancel();
   }
 
-  async get(key: string): Promise<Buffer | null> {
-    const answer = await this.#ask("read", key, { method: "GET" });
+  async get(key: string, patient?: AbortSignal): Promise<Buffer | null> {
+    const answer = await this.#ask("read", key, { method: "GET" }, patient);
     if (answer.ok) return Buffer.from(await answer.arrayBuffer());
     if (answer.status !== 404) throw await this.#refusal("read", key, answer);
     await answer.body?.cancel();
@@ -52,7 +52,7 @@ export class ServiceBlobs implements Blobs {
   #ask(verb: "read" | "write", key: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
     assertKey(key);
     const send = (signal: AbortSignal) => fetch(`${this.place}/blobs/${key}`, this.#sent(init, signal));
-    return askAgain(`cannot ${verb} ${this.place}/blobs/${key}`, verb === "write" ? toWrite(bytesOf(init)) : toRead, send, stop);
+    return askAgain(`cannot ${verb} ${this.place}/blobs/${key}`, verb === "write" || stop ? toWrite(bytesOf(init)) : toRead, send, stop);
   }
 
   #sent(init: RequestInit, signal: AbortSignal): RequestInit {

@@ -97,7 +97,7 @@ export class Attempts {
       return null;
     }
     // A fork is not resumed: it begins behind its turn again, and everything before is replayed anyway.
-    const resume = fork === "begins" ? await this.#resumeOf(claim, harness) : null;
+    const resume = fork === "begins" ? await this.#resumeOf(claim, harness, AbortSignal.any([signal, drain])) : null;
     const plan = { ...attemptPlan(claim, harness, session), ...(fork !== "begins" && fork), ...(resume && { resume }) };
     setup.proxy.pool.assertPolicyOf(plan.session);
     await this.#prepare(claim);
@@ -109,14 +109,18 @@ export class Attempts {
   }
 
   /** null: nothing of the rollout was sampled by a process that died, or nothing of it is known. */
-  async #resumeOf(claim: Claim, harness: Harness): Promise<ResumePlan | null> {
+  async #resumeOf(claim: Claim, harness: Harness, stop: AbortSignal): Promise<ResumePlan | null> {
     const { setup, left } = this.#node;
     const { rollout_id, task, task_hash } = claim;
     const own = left?.get(rollout_id);
     const dead = { task, task_hash, harness, wanted: setup.resume ?? "replay" };
     const { store } = setup.proxy.sessions;
-    const copy = await this.#copyOf(claim, own?.attempt ?? 0);
-    if (copy instanceof AlidadeError) return { how: "again", again_tokens: own?.resume?.again_tokens ?? 0, why: copy.message };
+    const copy = await this.#copyOf(claim, own?.attempt ?? 0, stop);
+    if (copy instanceof AlidadeError) {
+      // What the node knows itself is older, and whole.
+      const plan = own === undefined ? null : await toResumePlan(store, { ...dead, record: own });
+      return plan ?? { how: "again", again_tokens: own?.resume?.again_tokens ?? 0, why: copy.message };
+    }
     if (copy === null) return own === undefined ? null : toResumePlan(store, { ...dead, record: own });
     const { head, entries, pictures } = copy;
     const plan = await toResumePlan({ read: async () => entries }, { ...dead, record: head });
@@ -130,16 +134,17 @@ export class Attempts {
   }
 
   /** What the newest attempt behind `own` left that another node made; null: nothing. An error says why it cannot be read. */
-  async #copyOf({ set_id, rollout_id, attempt }: Claim, own: number): Promise<LogCopy | AlidadeError | null> {
+  async #copyOf({ set_id, rollout_id, attempt }: Claim, own: number, stop: AbortSignal): Promise<LogCopy | AlidadeError | null> {
     const { ledger, blobs } = this.#node;
     if (!ledger.isShared) return null;
     try {
       for (let before = attempt - 1; before > Math.max(own, attempt - 1 - mostLooked); before -= 1) {
-        const copy = await readLogCopy(blobs, `${set_id}/${rollout_id}`, before);
+        const copy = await readLogCopy(blobs, `${set_id}/${rollout_id}`, before, stop);
         if (copy !== null) return copy;
       }
       return null;
     } catch (error) {
+      stop.throwIfAborted();
       return asAlidadeError(error, "store_error");
     }
   }

@@ -83,6 +83,18 @@ test("a service that is away is waited for, until the node is stopped", async ()
   await assert.rejects(waiting, /stopped|aborted/);
 });
 
+test("a node that can wait for a copy asks a service that is away more often than a person would, until it is stopped", async (t) => {
+  // More refusals than a plain reader waits for.
+  const { url, close } = await brokenService([503, 503, 503, 503, 503, 404]);
+  t.after(close);
+  const stop = new AbortController();
+  const read = () => at(url, "node").get("set1/roll1/logs/1-1.json.zst", stop.signal);
+  assert.equal(await read(), null);
+  const reading = read();
+  stop.abort(new Error("the node was stopped"));
+  await assert.rejects(reading, /stopped|aborted/);
+});
+
 test("a service waits no longer for its own place than the node does", async (t) => {
   const { url, blobs } = await serviceAt(t);
   const begun = Promise.withResolvers<AbortSignal>();
