@@ -254,6 +254,10 @@ export const RoutingRecord = z.strictObject({
 });
 export type RoutingRecord = z.infer<typeof RoutingRecord>;
 
+/** How many bytes it names. */
+export const routingBytesOf = ({ rows, layers, top_k, dtype }: RoutingRecord): number =>
+  rows * layers * top_k * { uint8: 1, uint16: 2, int32: 4 }[dtype];
+
 export const RoutingReason = z.enum(wordsOf(routingReasons));
 export type RoutingReason = z.infer<typeof RoutingReason>;
 

@@ -4,15 +4,21 @@ import type { CallFinished } from "../../base/schema/session-log.ts";
 import type { Session } from "../session/session.ts";
 import type { SampledRouting } from "./sampled-routing.ts";
 
+/**
+ * An agent may send long prompts that share nothing, and each has its own bytes on the disk. This is 1.4 million tokens of the
+ * largest models (94 layers, 8 experts each).
+ */
+export const mostRoutingBytes = 2 ** 30;
+
 /** The fields of the log. Throws `store_full`, `store_error`. */
 export function keepRouting(
-  { media }: Pick<Session, "media">,
+  { media, state }: Pick<Session, "media"> & { state: Pick<Session["state"], "routingBytes"> },
   routing: SampledRouting | null,
 ): Pick<CallFinished, "routing" | "routing_missing"> {
   if (routing === null) return {};
   if ("missing" in routing) return { routing_missing: routing.missing };
-  if (media === null) return { routing_missing: "not_kept" };
   const { bytes, ...shape } = routing;
+  if (media === null || state.routingBytes + bytes.length > mostRoutingBytes) return { routing_missing: "not_kept" };
   const sha256 = hash("sha256", bytes);
   media.keep(sha256, bytes);
   return { routing: { sha256, ...shape } };

@@ -5,19 +5,20 @@
 import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
 import type { Message, Tool } from "../../base/schema/message.ts";
 import { withBase } from "../../base/schema/restored-turns.ts";
-import type {
-  Answered,
-  CallBegun,
-  CallFinished,
-  ConversationOpened,
-  DamagedLine,
-  ErrorRecord,
-  LogLine,
-  Opened,
-  Refused,
-  ReplayEnded,
-  Replayed,
-  Tried,
+import {
+  type Answered,
+  type CallBegun,
+  type CallFinished,
+  type ConversationOpened,
+  type DamagedLine,
+  type ErrorRecord,
+  type LogLine,
+  type Opened,
+  type Refused,
+  type ReplayEnded,
+  type Replayed,
+  routingBytesOf,
+  type Tried,
 } from "../../base/schema/session-log.ts";
 import { type RequestClass, workClasses } from "../../base/schema/session-spec.ts";
 import { IdText } from "../../base/tokens/id-text.ts";
@@ -49,6 +50,7 @@ export class SessionState {
   readonly #damaged: DamagedLine[] = [];
   readonly #pictures = new Set<string>();
   #pictureBytes = 0;
+  #routingBytes = 0;
   #callCount = 0;
   #toolRuns = 0;
   #spent: Spent = nothingSpent;
@@ -107,6 +109,11 @@ export class SessionState {
   /** Bytes of the pictures that its calls show, each once. */
   get pictureBytes(): number {
     return this.#pictureBytes;
+  }
+
+  /** Bytes that say which experts its tokens took. */
+  get routingBytes(): number {
+    return this.#routingBytes;
   }
 
   /** Tool runs begun so far. */
@@ -247,6 +254,7 @@ export class SessionState {
     if (!call) return;
     call.apply(entry, entry.prompt_ids && (made.prompt ?? this.#unfoldIds(entry.prompt_ids)));
     this.#spent = afterFinished(this.#spent, call);
+    if (entry.routing) this.#routingBytes += routingBytesOf(entry.routing);
     this.#emitted.add(call);
     if (entry.error?.budget) this.#endedBy = endedBy(this.#endedBy, entry.error.budget);
   }

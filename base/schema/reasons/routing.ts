@@ -14,5 +14,8 @@ export const routingReasons = {
     what: "What the engine told does not fit the tokens of the call.",
     cure: "report it to the engine: other rows, other experts than the model has, or another encoding",
   },
-  not_kept: { what: "The store of the session keeps no bytes beside its logs.", cure: "record to a folder" },
+  not_kept: {
+    what: "The store of the session keeps no bytes beside its logs, or the session's calls have filled 1 GiB with it.",
+    cure: "record to a folder; look at what the agent sends: a session of long prompts that share nothing fills it",
+  },
 } as const satisfies Record<string, Meaning>;

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import type { CallFinished, LogLine } from "../../../base/schema/session-log.ts";
 import { readRouting } from "../../../engines/vllm/routing.ts";
 import { wholeAnswer } from "../../../engines/vllm/whole-answer.ts";
+import { keepRouting, mostRoutingBytes } from "../../../proxy/calls/keep-routing.ts";
 import { type SampledRouting, sampledRouting } from "../../../proxy/calls/sampled-routing.ts";
 import { selectRows } from "../../../reconstruct/index.ts";
 import { bytesOf, expertsAt, type NpyType, npyOf } from "../../fakes/engines/npy.ts";
@@ -166,4 +167,22 @@ test("a whole answer that fails may have cost a sample: it is not asked for agai
     ],
   );
   assert.deepEqual(fidelity.uncounted, { broken_off: 1 });
+});
+
+test("a session keeps experts up to its bound, counted by its log, and names why it keeps no more", async () => {
+  await using at = await enginesAt((_, __, index) => turns[index] ?? {}, { a: { routing: "told" } });
+  const client = await at.open({ purpose: "train", continuity: "auto", relay: "buffered" });
+  await client.say([user("go")]);
+  const session = at.proxy.sessions.get(client.sessionId);
+  const [{ routing } = {}] = finished(await client.entries());
+  assert.ok(session && routing);
+  assert.equal(session.state.routingBytes, routing.rows * routing.layers * routing.top_k);
+  const bytes = Buffer.alloc(4);
+  const sampled: SampledRouting = { base_call_id: null, start: 0, rows: 1, layers: 2, top_k: 2, dtype: "uint8", bytes };
+  const kept: string[] = [];
+  const media = { keep: (sha256: string) => void kept.push(sha256) } as unknown as typeof session.media;
+  const keep = (routingBytes: number) => keepRouting({ media, state: { routingBytes } }, sampled);
+  assert.ok(keep(mostRoutingBytes - 4).routing);
+  assert.deepEqual(keep(mostRoutingBytes - 3), { routing_missing: "not_kept" });
+  assert.equal(kept.length, 1);
 });
