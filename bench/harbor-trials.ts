@@ -1,5 +1,5 @@
 /**
- * Compares how long a trial takes whose agent does nothing, from its start to its reward. Harbor (`-a nop`, its own defaults) and a
+ * Compares the time from start to reward of a trial whose agent does nothing. Harbor (`-a nop`, its own defaults) and a
  * rollout of one call in Docker run the same task folder in turn, so a busy machine slows both. The figure is their ratio. Images
  * are built before, and the start of the commands is not counted. By default Harbor waits ten seconds for each container to stop. In
  * its second row it stops them at once.

@@ -54,32 +54,32 @@ const NamedPolicy = Policy.extend({
   engine_version: z.string().optional().describe("the engine's own name of these weights, where it is another than `version`"),
 });
 
-/** More than any loss asks for; a run's records would grow by kilobytes a token. */
+/** No loss asks for as many. More would add kilobytes a token to a run's records. */
 export const mostTeacherTop = 64;
 
 const RunTeacher = z.strictObject({
   engine: z
     .string()
     .refine((text) => whyNoEngineUrl(text) === null, { error: ({ input }) => whyNoEngineUrl(String(input)) ?? "" })
-    .describe("URL of the server of the teacher"),
+    .describe("URL of the teacher's server"),
   kind: plugIn(engineRegistry, "what server it is").default("vllm"),
   api_key_env: engineFields.api_key_env,
-  model: z.string().min(1).optional().describe("model of that server that scores (needed where it serves several)"),
+  model: z.string().min(1).optional().describe("model on that server that scores (required if it serves several)"),
   top_k: z
     .number()
     .int()
     .positive()
     .max(mostTeacherTop)
     .optional()
-    .describe("keeps also so many of its likeliest tokens at each place; each costs some 25 bytes a sampled token"),
+    .describe("also keeps this many of its likeliest tokens at each place; each adds some 25 bytes to a sampled token"),
   concurrency: z.number().int().positive().default(4).describe("rollouts that it scores at once"),
-  tries: z.number().int().min(1).max(20).default(3).describe("how often it is asked about a rollout that it does not answer"),
+  tries: z.number().int().min(1).max(20).default(3).describe("times that it is asked about a rollout if it does not answer"),
   seconds: z
     .number()
     .positive()
     .max(86_400)
     .default(300)
-    .describe("how long a graded rollout waits for it, in the line and in all tries; then it goes on without logprobs, with the reason"),
+    .describe("how long a graded rollout waits for it, queue and tries included; then it goes on without logprobs, with the reason"),
 });
 export type RunTeacher = z.infer<typeof RunTeacher>;
 
@@ -344,14 +344,14 @@ export const Config = z.strictObject({
   teacher: RunTeacher.nullable()
     .default(null)
     .describe(
-      "another model that scores each rollout of training after its grading, before its result is handed over, as `alidade score` does for a finished run; null: none",
+      "another model that scores each graded training rollout before its result is handed over, as `alidade score` does for a finished run; null: none",
     ),
   retries: z.number().int().min(0).default(1).describe("more attempts at a rollout after a failure of the infrastructure"),
   resume: z
     .enum(["replay", "again"])
     .default("replay")
     .describe(
-      "what becomes of a rollout whose process was killed or stopped, or whose node died: replay, it goes on from its last finished call, in a fresh sandbox in which its tools run again; again, it begins anew, as it does where a replay leaves the record",
+      "how a rollout goes on if its process was killed or stopped, or its node died. `replay`: from its last finished call, in a fresh sandbox where its tools run again; if that replay differs from the record, it begins anew. `again`: it always begins anew",
     ),
   out: z.string().default("runs").describe("folder for what is recorded"),
 });

@@ -30,7 +30,7 @@ export type SampleRequest = {
   token_logprobs?: { top: number };
   /** Prefixes are shared only under the same salt: it is another one after every weight update, so that new weights find no old cache. */
   cache_salt?: string;
-  /** So many tokens of the prompt need no row where the engine tells which experts were taken: an earlier call has theirs. */
+  /** Number of first prompt tokens whose experts the engine may leave out: an earlier call has them. */
   routing_start?: number;
   /** Is told the texts of sampled tokens that it lacks. Engines that send no texts leave it alone. */
   texts?: TokenTexts;
@@ -77,8 +77,8 @@ export type SampleEvent =
     };
 
 /**
- * Which experts the tokens took, a row a token from token `start` of prompt and sample on: for each layer with experts, in their
- * order, as many numbers as a token takes. The last sampled token has no row.
+ * Which experts the tokens took. Has one row for each token of prompt and sample, from token `start` on. A row has `top_k` numbers for
+ * each layer with experts, in the order of the layers. The last sampled token has no row.
  */
 export type RoutedExperts = { start: number; rows: number; layers: number; top_k: number; dtype: RoutingType; bytes: Buffer };
 
@@ -129,7 +129,7 @@ export type EngineFacts = {
   weight_version?: string | null;
   /** Number of experts of the model; 0: it has none. Absent: unknown. */
   experts?: number;
-  /** The server tells which of them the tokens took, where no client follows the stream. Absent: it was not seen to. */
+  /** The server tells which experts the tokens took, if no client follows the stream. Absent: the probe did not see this. */
   routing?: true;
   /** Hash of the token ids of a fixed conversation, `tokenizer` of fixed texts: two servers that agree, render alike. */
   fingerprints?: { template: string | null; tokenizer: string | null };

@@ -102,7 +102,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
   yield row("tokenizer", tokenizer ?? "not asked", tokenizer ? "ok" : "unknown");
 }
 
-/** Nothing for a model without experts, and where their number is unknown. */
+/** Yields no finding if the model is not known to have experts. */
 function* experts({ experts, routing, engine }: EngineFacts): Generator<Finding> {
   if (routing) {
     const count = experts ? `${experts}: ` : "";

@@ -83,7 +83,7 @@ class VllmEngine implements Engine {
   #maxModelLen: number | null = null;
   /** Found by the probe: what the model makes of a picture; null: no route of this server tells. */
   #images: ServedPictures | null = null;
-  /** Found by the probe: it tells which experts the tokens took, in answers of one piece. */
+  /** Found by the probe: the server tells which experts the tokens took, but only in answers in one piece. */
   #tellsRouting = false;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
@@ -189,7 +189,7 @@ class VllmEngine implements Engine {
           try {
             for (const chunk of chunks) frames.feed(chunk, readChunk);
           } finally {
-            // What was sampled before a chunk that is wrong was sampled all the same.
+            // Tokens before an invalid chunk were sampled all the same.
             handOver();
           }
           return reader.isDone;
@@ -256,8 +256,7 @@ class VllmEngine implements Engine {
   }
 
   /**
-   * `/reset_prefix_cache` is there under VLLM_SERVER_DEV_MODE=1. Older releases answer without a body, and do not say whether they did
-   * it.
+   * `/reset_prefix_cache` exists under VLLM_SERVER_DEV_MODE=1. Older releases answer without a body, and do not say whether it worked.
    */
   async resetPrefixCache(signal: AbortSignal): Promise<PrefixReset> {
     const { status, text } = await this.#client.command("/reset_prefix_cache?reset_external=true", signal);
@@ -296,7 +295,7 @@ class VllmEngine implements Engine {
     return { model, messages, ...tools, add_generation_prompt: true };
   }
 
-  /** `isWhole`: the answer comes in one piece, with the experts that the tokens took. */
+  /** `isWhole`: asks for the answer in one piece, with the experts that the tokens took. */
   #chatBody(request: SampleRequest, isWhole: boolean): Buffer {
     const more = request.prompt_ids ? this.#promptIds(request, request.prompt_ids) : [];
     const { stream, stream_options, stream_interval, ...fields } = this.#chatFields(request, false);

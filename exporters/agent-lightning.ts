@@ -18,7 +18,7 @@ export const agentLightning = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "D",
-    rows: "One line a rollout. Its adapter drops rows without a trained token and with them their reward, so a rollout that trains nothing is left out; it cuts what is longer than its own limits, and marks it. A triplet has the pictures of its prompt (`media`), of which the loader makes `image_urls`. The adapter takes them at its level `transition` alone.",
+    rows: "One line for each rollout. The trainer's adapter drops rows without a trained token, and their reward with them. So a rollout without trained tokens is left out. The adapter cuts and marks anything longer than its own limits. A triplet has the pictures of its prompt (`media`). The loader makes `image_urls` of them, which the adapter takes only at its level `transition`.",
     loader: "alidade.loaders.agent_lightning",
     proof: { how: "trainer", by: "agentlightning 1.0.2" },
   },

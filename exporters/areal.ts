@@ -18,7 +18,7 @@ export const areal = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "B",
-    rows: "One row a rollout, the one with the most trained tokens; groups one after the other, each with `--group-size` rows, which must be the trainer's `group_size`. A group with a rollout that was not measured is left out; a rollout that trains nothing is a row of mask 0. `versions` is null where a trained token's step is unknown, and the loader leaves it out then. The loader turns pictures (`media`) into `multi_modal_input` and `mm_token_type_ids`.",
+    rows: "One row for each rollout: the row with the most trained tokens. Groups follow one another, each with `--group-size` rows; this must be the trainer's `group_size`. A group is left out if the reward of a rollout was not measured. A rollout without trained tokens gives a row of mask 0. `versions` is null if the step of a trained token is unknown; the loader then leaves it out. The loader turns pictures (`media`) into `multi_modal_input` and `mm_token_type_ids`.",
     loader: "alidade.loaders.areal",
     proof: { how: "trainer", by: "areal 1.0.4" },
   },

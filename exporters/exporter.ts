@@ -70,7 +70,7 @@ export interface Exporter {
     rows: string;
     /** Fields that a teacher's logprobs have in a row (`alidade score`). Absent: the format has none for them. */
     teacher?: string;
-    /** Why calls that saw a picture are left out of its rows, where its form is the reason. */
+    /** Why its rows leave out calls that saw a picture, if the format itself is the reason. */
     pictures?: string;
     /** Module of the Python package (`clients/python`) that makes the trainer's own objects of the rows; null where the file is all. */
     loader: string | null;

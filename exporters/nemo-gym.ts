@@ -23,7 +23,7 @@ export const nemoGym = defineExporter({
     alignment: "D",
     rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens, because NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`; a group with a rollout that was not measured is left out. NeMo RL compares rollouts with an equal first prompt, so a group whose rollouts begin with different ones is left out as `prompts_differ`, and one with a rollout whose first turn is not trained as `first_turn_untrained`.",
     pictures:
-      "NeMo RL makes pixels of the pictures in Gym's items with the processors of Nemotron Nano VL alone, and without one trains their pads as text. `nemo-rl` has pictures.",
+      "NeMo RL makes pixels of pictures in Gym's items only with a processor of Nemotron Nano VL. Without one, it trains their pads as text. `nemo-rl` has pictures.",
     loader: null,
     proof: { how: "trainer", by: "nemo-gym 0.4.0; NeMo RL's side by its documented fields" },
   },

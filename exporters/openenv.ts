@@ -15,7 +15,7 @@ export const openenv = defineExporter({
   docs: {
     alignment: "D",
     rows: "One trace a rollout, with the calls that train something, branch after branch; a turn's prompt is what the engine saw. Nothing is padded. A reward that was not measured is null. TRL builds rows from the trace: set its fork threshold to 0, or it drops the end of a turn that was re-rendered.",
-    pictures: "a turn of a `TrainingTrace` has ids, logprobs and a mask, and TRL, which builds rows from it, reads no pictures there.",
+    pictures: "a turn of a `TrainingTrace` has ids, logprobs and a mask. TRL builds rows from it, and reads no pictures there.",
     loader: "alidade.loaders.openenv",
     proof: { how: "trainer", by: "openenv 0.10.0" },
   },

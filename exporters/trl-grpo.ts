@@ -18,7 +18,7 @@ export const trlGrpo = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "A",
-    rows: "Exactly `--group-size` (TRL's `num_generations`) rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row of mask 0 with its reward; one that was not measured is a row of mask 0 with reward null, which TRL keeps out of the baseline. The loader turns pictures (`media`, counted from the first token of `prompt_ids`) into the tensors of the model. TRL takes none from a `rollout_func`, so train with the loader's `grpo_trainer()`.",
+    rows: "Each group has exactly `--group-size` (TRL's `num_generations`) rows, one for each rollout. If a rollout has several rows, the row with the most trained tokens is taken. A rollout without trained tokens gives a row of mask 0 with its reward. A rollout without a measured reward gives a row of mask 0 with reward null, which TRL keeps out of the baseline. The loader turns pictures (`media`, counted from the first token of `prompt_ids`) into the tensors of the model. TRL takes none from a `rollout_func`, so train with the loader's `grpo_trainer()`.",
     loader: "alidade.loaders.trl",
     proof: { how: "trainer", by: "trl 1.16.0" },
   },

@@ -23,7 +23,7 @@ export const verifiers = defineExporter({
     alignment: "E",
     rows: "One line a rollout, with all its branches. A rollout that trains nothing is a line with all masks false.",
     pictures:
-      "a trace of verifiers 0.4 has pictures in its messages alone. prime-rl (August 2026) reads pixels from a field that this version does not have. `prime-rl` has pictures.",
+      "a trace of verifiers 0.4 has pictures only in its messages. prime-rl (August 2026) reads pixels from a field that this version does not have. `prime-rl` has pictures.",
     loader: null,
     proof: { how: "trainer", by: "verifiers 0.4.0" },
   },

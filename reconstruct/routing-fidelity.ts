@@ -1,4 +1,4 @@
-/** How much is on record of which experts the tokens took, in calls of models with experts, and in rows. */
+/** Counts the tokens and rows whose experts are on record, in calls of models with experts. */
 import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 import { isRouted } from "./rows/place-routing.ts";
 import type { SelectedRows } from "./rows/select-rows.ts";
@@ -7,16 +7,16 @@ export type RoutingFidelity = {
   /** Calls of a model with experts that sampled something. */
   calls: number;
   sampled_tokens: number;
-  /** Sampled by calls whose experts are on record. */
+  /** Tokens sampled by calls whose experts are on record. */
   recorded_tokens: number;
-  /** Why they are not -> calls. */
+  /** Number of calls without a record, by reason. */
   missing: Record<string, number>;
-  /** Rows of rollouts with such calls, and those of them in which every token that needs it has its experts. */
+  /** Rows of rollouts with such calls. `routed_rows`: rows in which every token that needs experts has them. */
   rows: number;
   routed_rows: number;
 };
 
-/** Releases before the first that asked engines for it recorded no reason either. */
+/** Older releases did not ask engines for experts, and recorded no reason. */
 const notAsked = "not_asked";
 
 export function routingFidelityOf({ calls }: Trajectory, { rows }: Pick<SelectedRows, "rows">): RoutingFidelity {
@@ -30,7 +30,7 @@ export function routingFidelityOf({ calls }: Trajectory, { rows }: Pick<Selected
   return sum;
 }
 
-/** A turn that was answered from a record is counted where it was sampled. */
+/** A turn that was answered from a record counts only in the call that sampled it. */
 function hasExperts({ experts, routing, sampled_length, replayed_from }: CallRecord): boolean {
   return (experts !== undefined || routing !== undefined) && (sampled_length ?? 0) > 0 && replayed_from === null;
 }

@@ -306,14 +306,14 @@ async function conclude({ setup, plan, attempt, signal }: Concluding): Promise<R
   return { record, trajectory };
 }
 
-/** null: its log could not be read. */
+/** Returns null if its log could not be read. */
 function toldOf(plan: RolloutPlan, attempt: RunningAttempt): Trajectory | null {
   return attempt.told?.({ ...around(plan, attempt), ...worthOf(attempt) }) ?? null;
 }
 
 /**
- * With a teacher's logprobs. It holds no place of a sandbox or of a grading meanwhile. An evaluation and what is masked have no use
- * for them. One that is stopped meanwhile is a stopped rollout, whose next attempt is scored.
+ * Adds the teacher's logprobs. Meanwhile the rollout holds no place of a sandbox or of a grading. Evaluations and masked rollouts have no
+ * use for them. A rollout that is stopped meanwhile counts as stopped, and its next attempt is scored.
  */
 async function taught({ setup, plan, attempt, signal }: Concluding, graded: Trajectory): Promise<Trajectory | null> {
   if (setup.teacher === undefined || (plan.session.purpose ?? "train") !== "train" || !graded.in_loss) return graded;

@@ -35,7 +35,7 @@ export type RunSetup = {
   max_null_share?: number;
   /** What the operator lets tasks reach; where left out named hosts, and never the whole public network. */
   network?: NetworkOptions;
-  /** Scores each rollout that is no evaluation, before its trajectory is kept; none is scored where left out. */
+  /** Scores each rollout that is no evaluation, before its trajectory is kept. Absent: no rollout is scored. */
   teacher?: Pick<RolloutTeacher, "teach">;
   folder: RecordPlace;
   slots: Slots;

@@ -205,7 +205,7 @@ function lastOf(records: RolloutRecord[]): Map<string, RolloutRecord> {
   return new Map(records.map((record) => [record.rollout_id, record]));
 }
 
-/** How rollouts go on that ran when their process died or was stopped, by id. Those that had sampled nothing are left out. */
+/** Returns plans, by id, for rollouts that ran when their process died or was stopped. Leaves out rollouts without a sample. */
 async function resumePlans(
   { proxy, resume = "replay" }: BatchSetup,
   { tasks, harness }: Batch,
@@ -229,12 +229,12 @@ async function resumePlans(
 
 const interruptedReason = "interrupted";
 
-/** Its process was told to end in the middle of it. */
+/** True if its process was told to end during the attempt. */
 function isStopped(record: RolloutRecord): boolean {
   return record.state === "done" && brokenBy(record) === "cancelled";
 }
 
-/** Attempts that were stopped, and whose sessions go on: the next attempt's trajectory has all of theirs. */
+/** Drops stopped attempts whose sessions go on: the next attempt's trajectory has all of their calls. */
 async function handOver({ folder }: BatchSetup, stopped: Iterable<RolloutRecord>, resumed: ReadonlyMap<string, ResumePlan>): Promise<void> {
   const handed = [...stopped].filter(({ rollout_id }) => resumed.get(rollout_id)?.how === "replay");
   for (const record of handed) {

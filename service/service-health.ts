@@ -48,8 +48,7 @@ function degraded(reason: string): Fault {
 }
 
 /**
- * The service takes sets and groups all the same, and its rollouts wait. A node's gates follow the fences, which are told by
- * themselves.
+ * The service still takes sets and groups, but its rollouts wait. A node's gates follow the fences, which have faults of their own.
  */
 async function ownFaults({ nodeFaults }: HealthParts, signal: AbortSignal): Promise<Fault[]> {
   const faults = (await nodeFaults?.(signal)) ?? [];

@@ -36,7 +36,7 @@ function repository(t: TestContext) {
     write,
     remove: (path: string) => rmSync(join(place, path)),
     begin: () => beginMarks(lists, place),
-    /** Notes a run that loaded these. */
+    /** Notes a run that loaded the modules in `lines`. */
     note: (result = passed, { begun = beginMarks(lists, place), lines = loads } = {}) => {
       writeFileSync(join(lists, file.replaceAll("/", "-")), `${lines.join("\n")}\n`);
       noteGreen(file, result, begun, place);

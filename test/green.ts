@@ -1,10 +1,9 @@
 /**
- * Slow test files that passed whole on this machine, and whose inputs are the same since, are not run again; the runner says so.
- * The inputs of a file are the modules that its processes loaded (loaded.mjs wrote them down), and all else that git knows or
- * would add but modules, documents and other tests. A module that something else than a recorded Node may read is one of these
- * always (`unseen`). A file that looks at the tree itself depends on everything (`ofModules`, `ofAll`).
- * Its marks lie below ~/.cache/alidade/green, the last three. A mark is written when the file ends: a run that is cut off
- * later leaves it.
+ * Skips slow test files that passed whole on this machine, if their inputs are unchanged; the runner says so. Inputs of a file are the
+ * modules that its processes loaded (loaded.mjs lists them). All other files that git tracks or would add are inputs too, but not other
+ * modules, documents and other tests. Modules in `unseen` are always inputs, because more than a recorded Node may read them. A file that
+ * looks at the tree itself depends on everything (`ofModules`, `ofAll`). The last three marks of a file lie below ~/.cache/alidade/green.
+ * A mark is written when the file ends, so a run that is cut off later keeps it.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -17,7 +16,7 @@ import { missing, needs } from "./needs.ts";
 
 export type FileCounts = { passed: number; failed: number; skipped: number };
 export type FileResult = FileCounts & { seconds: number };
-/** The content of every path when the run began, and the folder of the lists of what each test file loads. */
+/** The content of every path when the run began, and the folder with each test file's list of modules. */
 export type Begun = { contents: Contents; lists: string };
 /** Hashes by path. */
 type Contents = ReadonlyMap<string, string>;
@@ -25,17 +24,17 @@ type Contents = ReadonlyMap<string, string>;
 const Mark = z.object({
   date: z.string(),
   commit: z.string(),
-  /** Over the inputs that are no loaded modules. */
+  /** Hash over the inputs that are not loaded modules. */
   rest: z.string(),
-  /** Hashes of what was loaded, by path. */
+  /** Hashes of the loaded modules, by path. */
   modules: z.record(z.string(), z.string()),
-  /** What the tests asked for: where one is gone, the file is run, so that the run says that it is missing. */
+  /** Needs that the tests asked for. If one is gone, the file runs, so that the run reports it. */
   needs: z.array(z.enum(needs)),
 });
 type Mark = z.infer<typeof Mark>;
 export type Unchanged = { file: string; last: Mark };
 
-/** A file gets no mark when it took less: running it again proves more than it costs. */
+/** A faster file gets no mark: running it again proves more than it costs. */
 const SLOW_S = 15;
 const KEPT = 3;
 
@@ -74,7 +73,7 @@ export const ofAll: readonly string[] = [
 
 const repository = join(import.meta.dirname, "..");
 
-/** The files among these that need not run again: they passed whole on the same inputs, and their needs are here. */
+/** Returns the files that need not run again: they passed whole on the same inputs, and their needs are here. */
 export async function unchangedFiles(files: string[], root = repository): Promise<Unchanged[]> {
   if (process.env.ALIDADE_TEST_AGAIN === "1") return [];
   const contents = contentsOf(root);
@@ -96,14 +95,14 @@ export function beginMarks(lists: string, root = repository): Begun {
   return { contents: contentsOf(root), lists };
 }
 
-/** For the processes of test files: their NODE_OPTIONS. It takes the place of a recorder above: that of a test of this runner. */
+/** Returns NODE_OPTIONS for the processes of test files. Replaces an outer recorder, if a test of this runner started the run. */
 export function recording(lists: string): string {
   const recorder = `${pathToFileURL(join(import.meta.dirname, "loaded.mjs")).href}?in=${encodeURIComponent(lists)}`;
   const others = process.env.NODE_OPTIONS?.replace(/--import \S+\/loaded\.mjs\?\S+/, "").trim();
   return [others, "--import", recorder].filter(Boolean).join(" ");
 }
 
-/** Marks a file that ran long enough and passed with nothing left out. To be called when its process has ended. */
+/** Marks a file that ran long enough and passed without a skipped test. Call it when its process has ended. */
 export function noteGreen(file: string, result: FileResult, { contents: before, lists }: Begun, root = repository): void {
   const { passed, failed, skipped, seconds } = result;
   if (seconds < SLOW_S || passed === 0 || failed > 0 || skipped > 0) return;
@@ -111,9 +110,9 @@ export function noteGreen(file: string, result: FileResult, { contents: before, 
     .toString()
     .split("\n");
   const after = contentsOf(root);
-  // What is in neither is a test's own scratch, or a package.
+  // A path in neither is a test's own scratch file, or a package.
   const modules = valuesOf("module").filter((path) => before.has(path) || after.has(path));
-  // The recorder did not run, or the tree was edited meanwhile: what was green is not what lies here.
+  // The recorder did not run, or the tree was edited meanwhile: the file did not pass on the present tree.
   if (!modules.includes(file) || modules.some((path) => before.get(path) !== after.get(path))) return;
   const rest = hashOfRest(file, after, root);
   if (rest !== hashOfRest(file, before, root)) return;
@@ -135,7 +134,7 @@ export function noteGreen(file: string, result: FileResult, { contents: before, 
   }
 }
 
-/** Over what a test file depends on whatever it loads, and over the Node that runs it. */
+/** Hashes the inputs of a test file besides its loaded modules, and the Node that runs it. */
 function hashOfRest(file: string, contents: Contents, root: string): string {
   const text = readOrEmpty(join(root, file)).toString();
   const [all, modules] = [isAmong(ofAll, file), isAmong(ofModules, file)];
@@ -146,13 +145,13 @@ function hashOfRest(file: string, contents: Contents, root: string): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Settings that say how much a test does, and with what. Others say which tests run. */
+/** Settings that change how much a test does, and with which parts. Other settings choose which tests run. */
 const widths = ["FUZZ_SEED", "FUZZ_SESSIONS", "PODMAN", "REMOTE", "SCREENS", "SGLANG_URL", "TURNS"];
 const widthOfRun = () => widths.map((name) => process.env[`ALIDADE_TEST_${name}`] ?? "").join(" ");
 
 const commonHashes = new WeakMap<Contents, string>();
 
-/** Over what every test file depends on. */
+/** Hashes the inputs that all test files have in common. */
 function commonHash(contents: Contents): string {
   const kept = commonHashes.get(contents);
   if (kept !== undefined) return kept;
@@ -167,7 +166,7 @@ export function isCommonInput(path: string): boolean {
   return isModule.test(path) ? isAmong(unseen, path) && !path.endsWith(".test.ts") : !path.endsWith(".md");
 }
 
-/** A test names the documents that it reads, or their folder. */
+/** A test's text names the documents that it reads, or their folder. */
 function isDocumentOf(text: string, path: string): boolean {
   return path.endsWith(".md") && (text.includes(path) || (path.includes("/") && text.includes(`"${dirname(path)}"`)));
 }
@@ -178,7 +177,7 @@ function isAmong(globs: readonly string[], path: string): boolean {
 
 const known = new Map<string, { stamp: string; hash: string }>();
 
-/** All that is tracked, and what would be; a tracked file may have been deleted. */
+/** Hashes all files that git tracks or would add. Leaves out tracked files that were deleted. */
 function contentsOf(root: string): Contents {
   const command = ["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
   const paths = [...new Set(execFileSync("git", command, { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean))].sort();
@@ -190,7 +189,7 @@ function contentsOf(root: string): Contents {
   );
 }
 
-/** Null where nothing is. */
+/** Returns null if there is no file. */
 function hashAt(path: string): string | null {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats?.isFile()) return null;
@@ -214,7 +213,7 @@ export function sayUnchanged({ file, last }: Unchanged): string {
   return `Not run again: ${file}: nothing that it depends on has changed since it passed whole on ${last.date} at commit ${last.commit}. To run it: ALIDADE_TEST_AGAIN=1 npm test`;
 }
 
-/** The latest first. None where nothing readable is. */
+/** Returns the latest first; [] if there is no readable file. */
 function marksOf(file: string): Mark[] {
   try {
     return z.array(Mark).parse(JSON.parse(readFileSync(placeOf(file), "utf8")));
@@ -227,12 +226,12 @@ function placeOf(file: string): string {
   return cachePlace("green", `${flat(file)}.json`);
 }
 
-/** As loaded.mjs names the list of a test file. */
+/** Names the list of a test file as loaded.mjs does. */
 function flat(file: string): string {
   return file.replaceAll("/", "-");
 }
 
-/** For people: the content decides, and work that is not committed is part of it. */
+/** Only shown to people: the file contents decide, and may include uncommitted changes. */
 function commitOf(root: string): string {
   try {
     return execFileSync("git", ["describe", "--always", "--dirty"], {

@@ -1,8 +1,8 @@
 /*
- * Loaded first by every Node process that a test file causes, while the runner keeps marks (green.ts): appends each module of the
- * work tree that the process or one of its threads loads to that test file's list, at once, so that an end by kill -9 loses nothing.
- * The runner names the folder of the lists (`?in=`); the process of a test file hands its own list (`?to=`) to its children.
- * Plain JavaScript: whatever Node they find may load it.
+ * Loaded first by every Node process of a test file, while the runner keeps marks (green.ts). Lists each module of the work tree that the
+ * process or one of its threads loads. Writes each line at once, so that a kill -9 loses none. The runner names the folder of the lists
+ * (`?in=`). The process of a test file hands its own list (`?to=`) to its children. Plain JavaScript, because any version of Node may
+ * load it.
  */
 import { channel } from "node:diagnostics_channel";
 import { openSync, writeSync } from "node:fs";
@@ -16,7 +16,7 @@ const list = kind === "to" ? decodeURIComponent(place) : kind === "in" ? beginLi
 const file = list === null ? null : openList(list);
 if (file !== null) record(file);
 
-/** Null in a process that is no test file's. */
+/** Returns null in a process that runs no test file. */
 function beginList(folder) {
   const test = process.argv[1] ?? "";
   if (!test.endsWith(".test.ts")) return null;
@@ -25,7 +25,9 @@ function beginList(folder) {
   return own;
 }
 
-/** Null where the process may write nowhere (`--permission`): green.ts names its test file among those that depend on everything. */
+/**
+ * Returns null if the process may not write (`--permission`). green.ts then lists its test file among those that depend on everything.
+ */
 function openList(path) {
   try {
     return openSync(path, "a", 0o666);
@@ -49,6 +51,6 @@ function record(to) {
       return found;
     },
   });
-  // What the tests asked for, and found (needs.ts).
+  // Lists each need that the tests asked for (needs.ts).
   channel("alidade:need").subscribe((need) => write(`need ${need}`));
 }

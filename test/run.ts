@@ -7,7 +7,7 @@
  *     npm test -- '!interop/consumers'  the files whose path does not contain it
  *     ALIDADE_TEST_ALL=1 npm test       all of them; what is left out is a failure (CI)
  *     ALIDADE_TEST_SECOND_TRY=1 npm test  up to three files that fail run once more, each alone; what passes then is named (CI)
- *     ALIDADE_TEST_AGAIN=1 npm test     also slow files that were green here and depend on nothing that has changed (green.ts)
+ *     ALIDADE_TEST_AGAIN=1 npm test     also slow files that passed here and whose inputs are unchanged (green.ts)
  */
 import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
@@ -53,7 +53,7 @@ async function main(filters: string[]): Promise<number> {
     console.error(`No test file's path contains ${filters.map((filter) => `"${filter}"`).join(" or ")}. All of them: ls test/**/*.test.ts`);
     return 1;
   }
-  // Who names a file wants to see it run; CI names those of each stage.
+  // A file that is named always runs. CI names the files of each stage.
   const keepsMarks = everythingNeeded || filters.every((filter) => filter.startsWith("!"));
   const unchanged = keepsMarks ? await unchangedFiles(chosen) : [];
   const passed = passedBefore(chosen);
@@ -83,7 +83,7 @@ async function main(filters: string[]): Promise<number> {
   return code;
 }
 
-/** Processes of any user may write there. */
+/** Makes a folder to which processes of any user may write. */
 function temporaryFolder(): Disposable & { path: string } {
   const path = mkdtempSync(join(tmpdir(), "alidade-loaded-"));
   chmodSync(path, 0o777);

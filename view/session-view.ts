@@ -116,7 +116,7 @@ function takeRequest(call: CallRecord, number: number, requests: Map<string, num
 
 function countTokens(trajectory: Trajectory, whyNot: Judge): ViewContext["counts"] {
   const counts: ViewContext["counts"] = new Map();
-  // A call that is known to have sampled nothing has no reason.
+  // A call has no reason if it is known to have sampled nothing.
   for (const { call, reason } of tokensOutside(trajectory))
     if (call.sampled_length !== 0) counts.set(call.call_id, { trainable: 0, forced: 0, reason });
   for (const node of trajectory.nodes) {

@@ -10,10 +10,10 @@ export const Branching = z
     unrepeatable: z
       .boolean()
       .optional()
-      .describe("true: forks tasks too that are not repeatable (`environment.repeatable`); left out: such tasks are refused by name"),
+      .describe("true: also forks tasks that are not repeatable (`environment.repeatable`); left out: refuses such tasks by name"),
     turns: z.array(z.number().int().positive()).max(256).default([]).describe("of `at_turns`: the turns, as `alidade show` numbers them"),
   })
-  .describe("forks of a group's rollouts: `samples` of them begin at the task's beginning, and the others behind turns of those");
+  .describe("forks of a group's rollouts: `samples` rollouts begin at the task's beginning, and the forks after turns of these");
 export type Branching = z.infer<typeof Branching>;
 
 /** The places of one round of forks in a group: `from` is included, `to` is not. Rounds count from 1. */

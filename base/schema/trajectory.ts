@@ -81,7 +81,7 @@ export const CallRecord = z.strictObject({
   fingerprints: EngineFingerprints.nullable().default(null),
   /** Number of experts of the model. Absent: it has none, or the number is unknown. */
   experts: z.number().int().positive().optional(),
-  /** Is it on record which experts its tokens took (`blobs`), and if not, why? Absent: the model has no experts, or it is unknown. */
+  /** `recorded`: `blobs` has the experts that its tokens took; else why not. Absent: the model has no experts, or that is unknown. */
   routing: z.union([z.literal("recorded"), RoutingReason]).optional(),
   engine_model: z.string().nullable(),
   tries: z.array(
@@ -184,11 +184,11 @@ export const Teacher = z.strictObject({
   model: z.string(),
   /** The engine's own name of the weights; null: it has none. */
   weight_version: z.string().nullable(),
-  /** Whether the sampling engine has its tokenizer: `unknown` where either gave no fingerprint; `other`: so nothing was scored. */
+  /** Does the sampling engine have the same tokenizer? `unknown`: one of them gave no fingerprint. `other`: no token was scored. */
   tokenizer: z.enum(["same", "unknown", "other"]),
   /** How many of its likeliest tokens stand at each place. Absent: none. */
   top_k: z.number().int().positive().optional(),
-  /** When it had scored, or was given up. */
+  /** When the teacher had scored, or was asked for the last time in vain. */
   scored: Time,
 });
 export type Teacher = z.infer<typeof Teacher>;
@@ -222,18 +222,18 @@ export const TreeNode = z.strictObject({
 export type TreeNode = z.infer<typeof TreeNode>;
 
 /**
- * Numbers of tokens of a node that lie as bytes beside the session's log, each file named by its hash. `routed_experts`: which
- * experts the tokens took.
+ * Points to numbers about a node's tokens. Their bytes are a file beside the session's log, named by its hash. `routed_experts`: the
+ * experts that the tokens took.
  */
 export const NodeBlob = z.strictObject({
   name: z.string(),
   dtype: z.string(),
-  /** Shape of the whole file. `routed_experts`: tokens, layers, experts a token. */
+  /** Shape of the whole file. For `routed_experts`: tokens, layers, experts per token. */
   shape: z.array(z.number()),
   node_id: z.string(),
-  /** Tokens of the node, the second one excluded. */
+  /** Range of the node's tokens: the first index, and the end (excluded). */
   span: z.tuple([z.number().int(), z.number().int()]),
-  /** The row of the file that is about the first of them. Absent: 0. */
+  /** The file's row for the first token of `span`. Absent: 0. */
   row: z.number().int().nonnegative().optional(),
   ref: z.string().describe("SHA-256 of the bytes"),
 });

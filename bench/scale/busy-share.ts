@@ -1,12 +1,12 @@
 /**
- * Measures how busy rollouts in real containers keep an engine, when a few rollouts take much longer than most. Compares that with
- * list scheduling, by which the engine could be done soonest.
+ * Measures how busy rollouts in real containers keep an engine, when a few rollouts take much longer than most. Compares this with list
+ * scheduling, the order in which the engine could finish soonest.
  *
  *     node bench/scale/busy-share.ts [--places 4] [--slots 8] [--rollouts 40] [--mean 4]
  *
- * Uses one machine with its embedded ledger and node, Docker sandboxes, and a fresh sandbox for each grading. The engine counts its
- * calls and sleeps, so it leaves the CPU to the containers. A rollout's time at the engine is log-normal, and so is that of each
- * call. Measures with a sandbox prepared ahead, and without.
+ * Uses one machine: the embedded ledger and node, and Docker sandboxes. Each grading gets a fresh sandbox. The engine only counts its
+ * calls and sleeps, so the containers get the CPU. Each rollout's engine time is log-normal, and each call's too. Measures twice: with a
+ * sandbox prepared ahead, and without.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

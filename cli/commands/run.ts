@@ -107,7 +107,7 @@ async function start(tasks: string[], flags: RunFlags): Promise<Started> {
   return newRun(tasks, flags);
 }
 
-/** The run's options as it began. On resume only the URLs of engine and teacher or the machine may differ. */
+/** The options with which the run began. On resume, only the machine and the URLs of engine and teacher may differ. */
 async function resumed(
   path: string,
   tasks: string[],

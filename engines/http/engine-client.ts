@@ -82,8 +82,8 @@ export class EngineClient {
 
   /**
    * Sends a request and reads the answer as a stream, once the server has accepted it. `body`: JSON, or its bytes. Throws
-   * the server's refusal, `engine_unreachable` where the request cannot have left, and a LostAnswer. `proves`: what a refusal
-   * of this request proves, where that differs.
+   * the server's refusal, `engine_unreachable` if the request cannot have left, or a LostAnswer. `proves`: decides what a refusal proves,
+   * if this request differs from others.
    */
   async open(path: string, body: unknown, signal: AbortSignal, requestId: string, proves?: SampledNothing): Promise<StreamedResponse> {
     const { status, response } = await this.#ask("POST", path, body, signal, requestId);

@@ -1,4 +1,4 @@
-/** What SGLang's `/generate` says of the tokens that it was given, from its first one on. */
+/** Reads the logprobs that SGLang's `/generate` returns for its input tokens, from the first one on. */
 import { z } from "zod";
 import { isLogprob } from "../../base/tokens/alignment.ts";
 import type { RankedToken } from "../engine.ts";
@@ -7,13 +7,13 @@ import type { RankedToken } from "../engine.ts";
 const Entry = z.tuple([z.number().nullable(), z.number()], z.unknown());
 
 export const InputLogprobs = z.looseObject({
-  /** The first one has no logprob: nothing comes before it. */
+  /** The first token has no logprob, because no token comes before it. */
   input_token_logprobs: z.array(Entry),
-  /** The likeliest tokens at the place of each; null at the first one. */
+  /** The likeliest tokens at each place; null at the first one. */
   input_top_logprobs: z.array(z.array(Entry).nullable()).nullish(),
 });
 
-/** A token that the server names otherwise has no score, and no candidates: they would be of another place. */
+/** If the server names another id, the token gets no score and no candidates: they belong to another place. */
 export function toRankedTokens(
   tokenIds: readonly number[],
   { input_token_logprobs: own, input_top_logprobs: likeliest }: z.infer<typeof InputLogprobs>,

@@ -47,7 +47,7 @@ export class ChunkReader {
   /** The stream has ended with its last marker. */
   isDone = false;
 
-  /** `isWhole`: the answer is one piece, and what it says comes behind the whole sample. */
+  /** `isWhole`: the answer is one piece, and comes after the whole sample. */
   constructor(baseUrl: string, asked?: { top: number }, texts?: TokenTexts, isWhole = false) {
     this.#baseUrl = baseUrl;
     this.#isWhole = isWhole;
@@ -74,7 +74,7 @@ export class ChunkReader {
     } else this.#readAny(text, prompt?.ids ?? null, events);
   }
 
-  /** Nothing more comes: an answer in one piece has no marker behind it. */
+  /** Call it at the end of an answer in one piece, which has no end marker. */
   finish(): void {
     this.isDone = true;
   }

@@ -25,7 +25,7 @@ export type VllmProbe = {
   logprob: number | null;
   /** The likeliest token's; null where the server lists none. */
   best: number | null;
-  /** It tells which experts the tokens took. */
+  /** The server tells which experts the tokens took. */
   routing: boolean;
 };
 

@@ -1,6 +1,6 @@
 /**
- * The chat route's answer in one piece, as the one chunk of a stream: everything behind it is read by the reader of chunks.
- * Only such an answer tells which experts the tokens took.
+ * Turns the chat route's answer in one piece into the only chunk of a stream, for the reader of chunks. Only such an answer tells which
+ * experts the tokens took.
  */
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
@@ -17,7 +17,7 @@ type WholeChoice = z.infer<typeof WholeChoice>;
 
 const Whole = z.looseObject({ choices: z.tuple([WholeChoice]) });
 
-/** `chunk` is the answer as it came where it is of another shape: the reader names what is wrong. */
+/** `chunk` is the unchanged answer if it has another shape: the reader then names the error. */
 export function wholeAnswer(text: string): { chunk: Buffer; experts: string | null } {
   const read = Whole.safeParse(tryJson(text));
   if (!read.success) return { chunk: Buffer.from(text), experts: null };
@@ -36,14 +36,14 @@ export function wholeAnswer(text: string): { chunk: Buffer; experts: string | nu
   };
 }
 
-/** Each place costs a look at the text behind it, so a turn that writes more objects for each of its calls is read no further. */
+/** Bounds the objects that are looked at for each call, because each one costs a scan of the text after it. */
 const objectsACall = 16;
 
 type Written = { start: number; end: number; value: unknown };
 
 /**
- * Arguments as the model wrote them. Some parsers, such as vLLM's for hermes, write the JSON of an answer in one piece anew, and a
- * stream's as it stands. A harness must not see the difference, so what is equal in value is taken from the sampled text.
+ * Returns arguments as the model wrote them. Some parsers, such as vLLM's for hermes, keep the JSON in a stream, but write it anew in an
+ * answer in one piece. A harness must not see the difference. So arguments of equal value are taken from the sampled text.
  */
 function rawArguments(
   content: NonNullable<NonNullable<WholeChoice["logprobs"]>["content"]>,
@@ -74,7 +74,7 @@ function writtenObjects(text: string, limit: number): Written[] {
   return found;
 }
 
-/** Where the JSON object that begins at `start` ends; null: it does not. */
+/** Returns the end of the JSON object that begins at `start`; null: it does not end. */
 function endOfObject(text: string, start: number): number | null {
   let depth = 0;
   let isString = false;

@@ -93,7 +93,7 @@ function read(lines: string[], list: TestList): void {
   list.expectOne("line with the number of tests", ran.length);
   list.expectOne("line with the verdict", verdicts.length);
   list.expect("failed", countOf(verdict, "failures") + countOf(verdict, "errors"), failures);
-  // Python 3.12.1 does not count a test that a decorator skips. Its log does not say which skipped tests are such ones.
+  // Python 3.12.1 does not count a test that a decorator skips. Its log does not mark these tests among the skipped ones.
   const [count = 0] = ran;
   const leavesOutSkipped = count < begun && count >= begun - skipped.tests && countOf(verdict, "skipped") === skipped.words;
   if (!leavesOutSkipped) list.expect("run", count, begun, "run unittest with -v");

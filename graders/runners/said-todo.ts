@@ -1,6 +1,6 @@
 /**
- * Finds the files that may mark a test as `todo`. The failure of such a test does not count. A work in the same process could mark
- * any test, so the mark must stand in a file before anything is loaded.
+ * Finds the files that may mark a test as `todo`. The failure of such a test does not count. The submission runs in the same process and
+ * could mark any test. So the mark must be in a file before any code is loaded.
  */
 import { readFileSync } from "node:fs";
 import type { MemoryFiles } from "./memory-files.ts";

@@ -72,7 +72,7 @@ export class Generation {
   readonly result: Promise<GenerationResult>;
   /** Ids that the engine has given so far; 0 as long as it gives none while it samples. */
   sampledTokens = 0;
-  /** True from the first time on that an engine refused the call and another try followed. */
+  /** True once an engine refused the call and another try followed. */
   wasRefused = false;
   /** In the order in which they were begun; the last one may be under way. */
   readonly #tries: Tried[] = [];
@@ -359,8 +359,7 @@ function newTry(lease: EngineLease, call_id: string, number: number): Tried {
 }
 
 /**
- * Throws `request_invalid` for a prompt without messages where the engine knows conversations only, and for logprobs where it gives
- * none.
+ * Throws `request_invalid` for a prompt without messages if the engine takes only conversations, and for logprobs if it gives none.
  */
 function assertTakes({ engine, facts }: EngineLease, request: Pick<SampleRequest, "prompt" | "token_logprobs">): void {
   if (request.prompt && !engine.takesPrompts)

@@ -1,16 +1,16 @@
-/** Stores which experts the tokens of a call took, before the line of the log that names the bytes. */
+/** Stores the experts that the tokens of a call took, before the log gets the line that names the bytes. */
 import { hash } from "node:crypto";
 import type { CallFinished } from "../../base/schema/session-log.ts";
 import type { Session } from "../session/session.ts";
 import type { SampledRouting } from "./sampled-routing.ts";
 
 /**
- * An agent may send long prompts that share nothing, and each has its own bytes on the disk. This is 1.4 million tokens of the
- * largest models (94 layers, 8 experts each).
+ * An agent may send long prompts without a shared part, and each takes its own bytes on the disk. The limit is enough for 1.4 million
+ * tokens of the largest models (94 layers, 8 experts each).
  */
 export const mostRoutingBytes = 2 ** 30;
 
-/** The fields of the log. Throws `store_full`, `store_error`. */
+/** Returns the fields of the log. Throws `store_full`, `store_error`. */
 export function keepRouting(
   { media, state }: Pick<Session, "media"> & { state: Pick<Session["state"], "routingBytes"> },
   routing: SampledRouting | null,

@@ -35,7 +35,7 @@ export type SampleResult = Omit<
   | "routing"
   | "routing_missing"
 > & {
-  /** Which experts its tokens took; null: the model has none that are known. */
+  /** The experts that its tokens took; null: the model is not known to have experts. */
   routed: SampledRouting | null;
   /** What `error` is the record of. */
   failure: AlidadeError | null;
@@ -56,9 +56,9 @@ export class Sample implements Keepable {
   /** Where their pads stand; null: the engine has not told it. */
   #spans: ImageSpan[] | null = null;
   #routing: RoutedExperts | null = null;
-  /** What the engine is asked to leave out of it. */
+  /** The first rows, which the engine is asked to leave out of `#routing`. */
   #routedBase: RoutedBase | null = null;
-  /** The engine tells no experts to such a request. */
+  /** The engine tells no experts for this request. */
   readonly #isStreamed: boolean;
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
@@ -103,7 +103,7 @@ export class Sample implements Keepable {
     return { prompt_ids, ...(this.#routedBase && { routing_start: this.#routedBase.length }) };
   }
 
-  /** As much of the first `length` tokens of an earlier call as has its experts on record; null: none. */
+  /** Returns how many of the first `length` tokens of an earlier call have their experts on record; null: none. */
   #routedWithin(call_id: string | null, length: number): RoutedBase | null {
     const base = this.#bases.find(({ id }) => id === call_id);
     const routed = Math.min(base?.routedUntil ?? 0, length);
@@ -257,7 +257,7 @@ export class Sample implements Keepable {
     };
   }
 
-  /** Only for a call whose ids are to be believed. */
+  /** Call it only if the ids of the call can be trusted. */
   #routed(): SampledRouting | null {
     if (this.#prompt === null || this.#sampledIds.length === 0) return null;
     const { base_call_id, base_len } = this.#prompt.delta;

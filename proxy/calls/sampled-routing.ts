@@ -1,11 +1,11 @@
-/** Which experts the tokens of a call took, held against the call's tokens, without what an earlier call has. */
+/** Checks the experts that an engine told against the call's tokens, and leaves out rows that an earlier call has. */
 import type { RoutingReason } from "../../base/schema/session-log.ts";
 import type { EngineFacts, RoutedExperts } from "../../engines/index.ts";
 
-/** `base_call_id`: the earlier call that has what comes before `start`. `missing`: why it is not known. */
+/** `base_call_id`: the earlier call that has the rows before `start`. `missing`: why the experts are unknown. */
 export type SampledRouting = (RoutedExperts & { base_call_id: string | null }) | { missing: RoutingReason };
 
-/** So many tokens at the beginning have their rows in an earlier call. */
+/** The first `length` tokens have their rows in the earlier call `call_id`. */
 export type RoutedBase = { call_id: string; length: number };
 
 export type RoutedTokens = {
@@ -13,40 +13,40 @@ export type RoutedTokens = {
   told: RoutedExperts | null;
   /** The engine was not asked for an answer in one piece. */
   isStreamed: boolean;
-  /** Prompt and sample. */
+  /** Number of tokens of prompt and sample. */
   tokens: number;
-  /** The engine was asked to leave these out. */
+  /** First tokens that the engine was asked to leave out. */
   asked: RoutedBase | null;
-  /** These are left out too. */
+  /** First tokens that are left out too, because the prompt's base has their rows. */
   known: RoutedBase | null;
 };
 
-/** null: the model has no experts, or it is not known to have any. */
+/** Returns null if the model has no experts, or is not known to have any. */
 export function sampledRouting({ facts, told, isStreamed, tokens, asked, known }: RoutedTokens): SampledRouting | null {
   if (told === null) {
     if (!facts?.experts && !facts?.routing) return null;
     return { missing: facts.routing && isStreamed ? "streamed" : "not_told" };
   }
-  // Nothing is computed on the last token.
+  // The last token has no row, because the engine computes no step on it.
   if (told.start + told.rows !== tokens - 1 || !areExperts(told, facts?.experts ?? null)) return { missing: "misfit" };
   if (told.start !== (asked?.length ?? 0)) return { missing: "misfit" };
-  // A record has one row at least.
+  // A record has at least one row.
   const start = Math.min(known?.length ?? 0, tokens - 2);
   return known !== null && start > told.start
     ? { ...withoutFirst(told, start - told.start), base_call_id: known.call_id }
     : { ...told, base_call_id: asked?.call_id ?? null };
 }
 
-/** A server may write -1 where it has no number. */
+/** Also refuses -1, which a server may write if it has no number. */
 function areExperts({ bytes, dtype }: RoutedExperts, experts: number | null): boolean {
   const numbers = numbersOf(bytes, dtype);
-  // A type without a sign is the smallest that holds the number of experts: up to 256 in a byte.
+  // If it is unsigned, the type is the smallest for the number of experts: a byte for up to 256.
   const limit = experts ?? Number.POSITIVE_INFINITY;
   for (const one of numbers) if (one < 0 || one >= limit) return false;
   return true;
 }
 
-/** A copy: bytes of a larger buffer need not begin where a number may. */
+/** Copies the bytes, because in a larger buffer they may lie at an unaligned offset. */
 function numbersOf(bytes: Buffer, dtype: RoutedExperts["dtype"]): Uint8Array | Uint16Array | Int32Array {
   if (dtype === "uint8") return bytes;
   const { buffer } = new Uint8Array(bytes);

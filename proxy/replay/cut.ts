@@ -15,8 +15,8 @@ export type Cut = {
 };
 
 /**
- * Where the process of the session died or was stopped: what was finished is answered, and what was being sampled then is sampled
- * anew. Of a request that was repeated the last try counts.
+ * Cuts where the process of the session died or was stopped. Finished calls are answered from the record. Calls that were being sampled
+ * are sampled anew. If a request was repeated, its last try counts.
  */
 export function cutAtDeath({ calls }: SessionRecording): Cut {
   const repeated = new Set(calls.map(({ call }) => call.begun.retry_of));
@@ -24,7 +24,7 @@ export function cutAtDeath({ calls }: SessionRecording): Cut {
   return { answered: idsOf(calls.filter(({ call }) => call.turn !== null)), next: null, last: null, open: idsOf(open) };
 }
 
-/** Nothing came of it, because its process died or ended its session. */
+/** True if the call brought no result, because its process died or ended its session. */
 function isCutOff({ outcome }: RecordedCall["call"]): boolean {
   return outcome === null || outcome.error?.code === "cancelled";
 }

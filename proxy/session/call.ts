@@ -53,7 +53,7 @@ export class Call {
     return this.#ids?.text ?? null;
   }
 
-  /** So many of its tokens, from the first one on, have the experts that they took on record, here or in the calls before it. */
+  /** How many of its first tokens have their experts on record, in this call or in the calls before it. */
   get routedUntil(): number {
     const routing = this.outcome?.routing;
     return routing ? routing.start + routing.rows : 0;

@@ -8,7 +8,7 @@ export type Delta<T> = { base_call_id: string | null; base_len: number; new: T[]
 export type TokenBase = {
   readonly id: string;
   readonly idText: IdText | null;
-  /** So many of its tokens, from the first one on, have the experts that they took on record. Absent: none. */
+  /** How many of its first tokens have their experts on record. Absent: none. */
   readonly routedUntil?: number;
 };
 

@@ -111,7 +111,7 @@ export class SessionState {
     return this.#pictureBytes;
   }
 
-  /** Bytes that say which experts its tokens took. */
+  /** Number of stored bytes that say which experts its tokens took. */
   get routingBytes(): number {
     return this.#routingBytes;
   }

@@ -31,7 +31,7 @@ export class Session implements Placed {
   readonly sight = new PictureCheck();
   /** What its first calls are answered from, instead of an engine; null: nothing. */
   replay: Replay | null = null;
-  /** Told of entries once they are in the log. Must not throw. */
+  /** Called with entries once they are in the log. Must not throw. */
   onWritten: ((entries: readonly LogEntry[]) => void) | null = null;
   readonly #state: SessionState;
   readonly #log: LazyLog;

@@ -185,7 +185,7 @@ export class Sessions implements AsyncDisposable {
     // A reward that is being written is in the log before another one is counted there.
     await session.closeLog();
     const now = this.#byId.get(session.id);
-    // Another attempt has brought it back meanwhile.
+    // Another attempt has opened the session again meanwhile.
     if (now !== undefined && now !== session) return;
     this.#byId.delete(session.id);
     this.#byKeyHash.delete(session.state.opened.key_hash);

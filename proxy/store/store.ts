@@ -23,7 +23,7 @@ export interface Store {
   readonly media?: Media;
   /** Opens the log of a session for appending; made when it is not there. */
   open(sessionId: string): Promise<SessionLog>;
-  /** Makes the log of a session that is at work nowhere hold these entries alone: all of them, or what it held before. Throws as `append`. */
+  /** Replaces the log of an idle session by these entries. If that fails, the log keeps its earlier entries. Throws as `append`. */
   replace(sessionId: string, entries: readonly LogEntry[]): Promise<void>;
   /** All acknowledged entries, in order. A torn last line is left out; any other damaged line is reported. */
   read(sessionId: string): Promise<LogLine[]>;

@@ -30,8 +30,8 @@ export const FlatSegment = z.strictObject({
 });
 
 /**
- * Which experts the row's tokens `start` to before `start + length` took: rows of a file beside the rows, named by its hash, from
- * row `row` on. A row is `layers` × `top_k` numbers of this type, little-endian.
+ * The experts that the row's tokens from `start` to before `start + length` took. They lie in a file beside the export, named by its
+ * hash, from its row `row` on. Each row of the file has `layers` × `top_k` numbers of `dtype`, little-endian.
  */
 export const RowRouting = z.strictObject({
   start: z.number().int().nonnegative(),
@@ -76,7 +76,7 @@ const RowFields = z.strictObject({
   teacher_top_ids: z.array(z.array(z.number().int())).optional(),
   /** Their logprobs, in the same order. */
   teacher_top_logprobs: z.array(z.array(z.number())).optional(),
-  /** In the order of the tokens; a token that no entry has was not measured. Absent: none was, or the model has no experts. */
+  /** In the order of the tokens. A token without an entry has no experts on record. Absent: no token has, or the model has no experts. */
   routing: z.array(RowRouting).optional(),
   /** Only in a packed tree, one number per token: its position on its path. null: 0, 1, 2 … */
   position_ids: z.array(z.number().int()).nullable(),

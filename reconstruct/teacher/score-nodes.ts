@@ -49,7 +49,9 @@ export async function scoreNodes(
   return scores;
 }
 
-/** Node id -> nulls, for every sampled node, if the teacher gave none. A node that it would not have scored keeps its own reason. */
+/**
+ * Gives every sampled node nulls, by its id, if the teacher gave no score. A node that it could not score anyway keeps its own reason.
+ */
 export function unscoredNodes(trajectory: Trajectory, reason: TeacherReason): Map<string, TeacherScore> {
   const own = reasonsOf(trajectory, true);
   const sampled = trajectory.nodes.filter(({ kind }) => kind === "sampled");
@@ -68,7 +70,7 @@ export function withTeacher(trajectory: Trajectory, teacher: Teacher, scores: Re
 /** Says why no teacher scores the tokens of this call; null: a teacher does. */
 function whyNotScorable(
   call: Pick<CallRecord, "other_policy" | "input" | "media">,
-  // `nodes`: those that the call sampled. `images`: ids of the messages that have a picture.
+  // `nodes`: sampled by the call. `images`: ids of the messages that have a picture.
   { nodes, images, readsImages }: { nodes: readonly TreeNode[]; images: ReadonlySet<string>; readsImages: boolean },
 ): TeacherReason | null {
   if (call.other_policy) return "other_policy";

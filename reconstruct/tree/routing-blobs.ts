@@ -1,6 +1,6 @@
 /**
- * Which experts the tokens of the tree's nodes took. What several calls share has the numbers of the first of them: a later call
- * found them in the engine's cache, or computed them again, perhaps by newer weights.
+ * Maps the nodes of the tree to the experts that their tokens took. Tokens that several calls share have the numbers of the first call. A
+ * later call found them in the engine's cache, or computed them again, perhaps with newer weights.
  */
 import type { RoutingRecord } from "../../base/schema/session-log.ts";
 import type { NodeBlob } from "../../base/schema/trajectory.ts";
@@ -20,10 +20,10 @@ export function routingBlobs(calls: readonly CallHistory[], tree: TokenTree, idO
   });
 }
 
-/** Rows of one file that are about the tokens `from` to before `to` of a path. */
+/** Rows of one file, for the tokens `from` to before `to` of a path. */
 type ToldRows = { from: number; to: number; routing: RoutingRecord };
 
-/** From the call's own back to the first token; empty where a part of it is lost. */
+/** Returns the call's own rows and all earlier ones, back to the first token; [] if a part is lost. */
 function toldOf(call: CallHistory, byId: ReadonlyMap<string, CallHistory>): ToldRows[] {
   const told: ToldRows[] = [];
   let to = Number.POSITIVE_INFINITY;
@@ -38,21 +38,21 @@ function toldOf(call: CallHistory, byId: ReadonlyMap<string, CallHistory>): Told
   return [];
 }
 
-/** A base stands earlier in the log, so a walk along them ends. */
+/** A base must come earlier in the log, so following bases ends. */
 function baseOf({ begun, finished }: CallHistory, byId: ReadonlyMap<string, CallHistory>): CallHistory | undefined {
   const base = byId.get(finished?.routing?.base_call_id ?? "");
   return base !== undefined && base.begun.ordinal < begun.ordinal ? base : undefined;
 }
 
 type RoutedPaths = {
-  /** How many of a branch's tokens have their experts: always its first ones. */
+  /** How many of a branch's first tokens have their experts. */
   covered: Map<Branch, number>;
   idOf: ReadonlyMap<Branch, string>;
 };
 
 function blobsOfPath(end: Branch, told: readonly ToldRows[], { covered, idOf }: RoutedPaths): NodeBlob[] {
   const blobs: NodeBlob[] = [];
-  // Behind a branch that is whole all others are.
+  // If a branch is complete, all branches above it are too.
   for (let branch = end; branch.parent !== null && covered.get(branch) !== branch.depth - branch.parent.depth; branch = branch.parent) {
     const begin = branch.parent.depth;
     const known = covered.get(branch) ?? 0;

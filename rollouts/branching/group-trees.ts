@@ -73,7 +73,7 @@ export class GroupTrees {
     return plans;
   }
 
-  /** Returns the forks that begin when this rollout is over. Never throws: a group that cannot be forked keeps the rollouts that it has. */
+  /** Returns the forks that begin when this rollout is over. Never throws: if a group cannot be forked, it keeps its rollouts. */
   async after({ group_id }: RolloutPlan, record: RolloutRecord): Promise<RolloutPlan[]> {
     const group = this.#groups.get(group_id);
     if (group === undefined) return [];

@@ -17,8 +17,8 @@ const longestSaid = 65_536;
 /** The same as our harnesses ask for. It leaves room for thoughts. */
 const maxOutputTokens = 8_192;
 /**
- * Asks whether the engine serves the user's model at all. Nothing in this prompt is the agent's. A short answer (`plainTokens`) proves
- * that it does.
+ * Asks whether the engine serves the user's model at all. No word of this prompt comes from the agent. A short answer (`plainTokens`) is
+ * proof enough.
  */
 const plainPrompt = "Hello.";
 const plainTokens = 16;

@@ -3,8 +3,8 @@ import { type ErrorCode, errorCodes } from "../../base/errors.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 
 /**
- * No attempt follows these, here or later. A bug of ours meets the next attempt as well, and an agent that brings about a bug or
- * a replay that diverges must not get another draw by it.
+ * No attempt follows these codes, here or later. A bug of ours would break the next attempt too. An agent must not get another draw by
+ * causing a bug, or a replay that diverges.
  */
 export const neverAgain = ["internal", "rollout_set_aside", "replay_diverged"] as const satisfies ErrorCode[];
 

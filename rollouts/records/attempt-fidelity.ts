@@ -24,7 +24,7 @@ export type AttemptFidelity = {
   outcomes: Record<string, number>;
   omitted: Record<string, number>;
   continuity: Record<string, number>;
-  /** What is on record of which experts its tokens took. */
+  /** How many of its tokens and rows have their experts on record. */
   routing: RoutingFidelity;
   /** What its teacher scored; null: none did. */
   teacher: ({ model: string } & Teaching) | null;

@@ -83,7 +83,7 @@ export type RecordFigures = {
 /** Seconds from one step of a rollout to the next; null where it did not come so far. */
 export type PhaseSeconds = Record<(typeof phaseNames)[number], number | null>;
 
-/** In their order. `teach`: the teacher's time, of a run or a service that has one. */
+/** In their order. `teach`: the teacher's time, if the run or the service has a teacher. */
 export const phaseNames = ["queue", "init", "run", "grade", "teach"] as const;
 
 /** What a verdict says in a line. Counts are null where the grader counts no tests. */

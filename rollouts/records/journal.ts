@@ -1,15 +1,15 @@
 /**
- * What a verb finds out about a finished run, in a file of the run's folder until it is part of the run's records. A process that
- * is broken off leaves the run as it was, and the same command goes on where the file ends.
+ * Keeps the results of a command over a finished run in a file of its folder, until they are part of its records. A process that is cut
+ * off leaves the run as it was. The same command then goes on where the file ends.
  */
 import { rm } from "node:fs/promises";
 import { readJson } from "../../base/schema/read-json.ts";
 import { Appender, type LinePlace, readJsonLines, readLine } from "../../proxy/store/index.ts";
 
-/** How entries are read and told apart. Of two with one key the last counts. */
+/** How entries are parsed and identified. If two entries have the same key, the last one counts. */
 export type JournalForm<Entry> = { parse(value: unknown): Entry; keyOf(entry: Entry): string };
 
-/** Entries stay on the disk: those of a run may be larger than memory. */
+/** Keeps entries on the disk, because all entries of a run may exceed the memory. */
 export class Journal<Entry> implements AsyncDisposable {
   readonly #file: string;
   readonly #form: JournalForm<Entry>;
@@ -34,7 +34,7 @@ export class Journal<Entry> implements AsyncDisposable {
     return this.#places.has(key);
   }
 
-  /** An entry that an earlier process or this one added; null: there is none. */
+  /** Returns an entry that this process or an earlier one added; null: there is none. */
   async read(key: string): Promise<Entry | null> {
     const place = this.#places.get(key);
     return place === undefined ? null : this.#form.parse(readJson((await readLine(this.#file, place)).toString("utf8")));
@@ -42,13 +42,13 @@ export class Journal<Entry> implements AsyncDisposable {
 
   async add(entry: Entry): Promise<void> {
     const line = `${JSON.stringify(entry)}\n`;
-    // Both are taken before the wait: entries may be added side by side.
+    // Read both values before the wait, because entries may be added side by side.
     const place = { number: this.#places.size + 1, offset: this.#lines.size, bytes: Buffer.byteLength(line) };
     await this.#lines.append(line);
     this.#places.set(this.#form.keyOf(entry), place);
   }
 
-  /** Once all of it is part of the run. */
+  /** Call it once all entries are part of the run. */
   async remove(): Promise<void> {
     await rm(this.#file, { force: true });
   }

@@ -1,4 +1,4 @@
-/** The new verdicts of a run that is graded again, in `regrade.jsonl` in its folder until all are there. */
+/** Keeps the new verdicts of a run that is graded again in its `regrade.jsonl`, until they are complete. */
 import { join } from "node:path";
 import { z } from "zod";
 import { Verdict } from "../../base/schema/rollout.ts";

@@ -27,7 +27,7 @@ export function openScoreJournal(folder: string, teacher: TeacherName): Promise<
   return Journal.open(file, { parse: (value) => Entry.parse(value), keyOf: ({ trajectory_id }) => trajectory_id });
 }
 
-/** What an earlier process was told, or this one; null: nothing that fits the trajectory's nodes. */
+/** Returns the scores that this process or an earlier one got; null: none that fit the trajectory's nodes. */
 export async function readScores(
   journal: ScoreJournal,
   { trajectory_id, nodes }: Pick<Trajectory, "trajectory_id" | "nodes">,

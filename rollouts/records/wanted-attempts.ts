@@ -1,9 +1,9 @@
-/** What verbs do that go over a finished run again: they take the last attempt of the wanted rollouts, several at once. */
+/** Goes over a finished run again, for commands that do so: takes the last attempts of the wanted rollouts, several at once. */
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { attemptKey, eachTrajectory, type OnDamage, readRollouts } from "./run-records.ts";
 
-/** Attempt -> record. */
+/** Maps the `attemptKey` of each attempt to its record. */
 export type WantedAttempts = ReadonlyMap<string, RolloutRecord>;
 
 export async function readWanted(path: string, isWanted: (record: RolloutRecord) => boolean, onDamage: OnDamage): Promise<WantedAttempts> {
@@ -12,8 +12,8 @@ export async function readWanted(path: string, isWanted: (record: RolloutRecord)
 }
 
 /**
- * Calls `work` for the trajectory of each wanted attempt, `atOnce` at once, and returns the attempts that have none. The first
- * failure rejects, once those that run have ended.
+ * Calls `work` for the trajectory of each wanted attempt, `atOnce` at once. Returns the attempts without a trajectory. Rejects with the
+ * first failure, once the running calls have ended.
  */
 export async function workThrough(
   { path, atOnce, onDamage }: { path: string; atOnce: number; onDamage: OnDamage },
@@ -34,7 +34,7 @@ export async function workThrough(
       running.add(one);
       one.then(
         () => running.delete(one),
-        () => {}, // stays, and is thrown by a wait
+        () => {}, // stays in `running`: a wait throws it
       );
       while (running.size >= atOnce) await Promise.race(running);
     }

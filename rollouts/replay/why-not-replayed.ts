@@ -7,7 +7,7 @@ export function whyNotReplayed({ steps, simulated_user }: Pick<Task, "steps" | "
   return simulated_user ? "has a user, whose turns cannot be replayed" : null;
 }
 
-/** Says, as the end of a sentence, why its commands may come to something else in a replay; null: they do not. */
+/** Returns the end of a sentence: why its commands may give other results in a replay; null: they give the same. */
 export function whyUnrepeatable({ environment }: Pick<Task, "environment">): string | null {
   const { repeatable, services } = environment;
   if (repeatable !== undefined) return repeatable ? null : "has environment.repeatable: false";

@@ -1,4 +1,4 @@
-/** Has a teacher score one trajectory, for `alidade score` and for a rollout that has just been graded. */
+/** Asks a teacher to score one trajectory, for `alidade score` and for a rollout that was just graded. */
 import type { Teacher, Trajectory } from "../../base/schema/trajectory.ts";
 import { type AskTeacher, scoreNodes } from "../../reconstruct/index.ts";
 import type { Scored, TeacherName } from "../records/score-journal.ts";
@@ -24,7 +24,7 @@ export async function askTeacher(
   return { teacher: toTeacher(teacher, tokenizer), scores };
 }
 
-/** The teacher as a trajectory names it. */
+/** The teacher, as it stands in a trajectory. */
 export function toTeacher({ engine, url, model, weight_version, top_k }: TeacherName, tokenizer: Teacher["tokenizer"]): Teacher {
   return { engine, url, model, weight_version, tokenizer, ...(top_k !== undefined && { top_k }), scored: Date.now() };
 }

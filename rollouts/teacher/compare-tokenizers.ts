@@ -1,8 +1,8 @@
 import type { Teacher, Trajectory } from "../../base/schema/trajectory.ts";
 
 /**
- * Compares the teacher's tokenizer (a fingerprint; null: unknown) with those that sampled. `other`: the same ids would be
- * other words to it. `sampled_by`: the model that has another one; null: none has, or it has no name.
+ * Compares the teacher's tokenizer (a fingerprint; null: unknown) with the tokenizers of the engines that sampled. `other`: the same ids
+ * are other words to the teacher. `sampled_by`: the model with another tokenizer; null: there is none, or it has no name.
  */
 export function compareTokenizers(
   teacher: string | null,

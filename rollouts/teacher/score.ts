@@ -92,7 +92,7 @@ async function planScores(setup: ScoreSetup, wanted: WantedAttempts, journal: Sc
   return plan;
 }
 
-/** Throws `config_invalid` if they are known to differ. */
+/** Throws `config_invalid` if the tokenizers are known to differ. */
 function assertTokenizer(teacher: AskableTeacher, trajectory: Trajectory, record: RolloutRecord): "same" | "unknown" {
   const { tokenizer, sampled_by } = compareTokenizers(teacher.tokenizer, trajectory);
   if (tokenizer !== "other") return tokenizer;
@@ -120,7 +120,7 @@ async function scoreAll(setup: ScoreSetup, plan: ScorePlan, journal: ScoreJourna
     found.scored.push(scored);
     setup.onScored(scored);
   };
-  // Damage was told when the plan was made.
+  // Damage was already reported when the plan was made.
   await workThrough({ ...setup, onDamage: () => undefined }, plan.open, one, signal);
   return found;
 }

@@ -11,12 +11,12 @@ export interface Blobs {
    */
   put(key: string, bytes: Uint8Array, signal?: AbortSignal): Promise<void>;
   /**
-   * null: it is not there. Throws `store_error` where it cannot be read. `patient`: a server that is away is waited for as long as by
-   * `put`, until this fires; its reason is thrown.
+   * Returns null if it is not there. Throws `store_error` if it cannot be read. `patient`: waits for a server that is away as long as
+   * `put` does, until this signal fires; then throws its reason.
    */
   get(key: string, patient?: AbortSignal): Promise<Buffer | null>;
   /**
-   * Removes the copies of session logs (log-copies.ts) below this name of a rollout, of this attempt and of earlier ones: a later one
+   * Removes the copies of session logs (log-copies.ts) of this attempt of the rollout `name`, and of earlier attempts. A later attempt
    * may be at work elsewhere. Throws `store_error`.
    */
   removeLogs(name: string, attempt: number): Promise<void>;

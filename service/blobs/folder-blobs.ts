@@ -61,7 +61,7 @@ export class FolderBlobs implements OwnBlobs {
     assertName(name);
     const folder = join(this.place, name, logsFolder);
     await removeFrom(folder, (one) => isLogUpTo(one, attempt));
-    // Unless a later attempt has something there.
+    // This fails if a later attempt has copies there.
     await rmdir(folder).catch(() => undefined);
   }
 
@@ -71,7 +71,7 @@ export class FolderBlobs implements OwnBlobs {
   }
 }
 
-/** Also drafts: a blob that is kept is whole. */
+/** Removes drafts too. No reader needs them, because a kept blob is whole. */
 async function removeFrom(folder: string, isGone: (name: string) => boolean): Promise<void> {
   try {
     for (const one of await readdir(folder)) if (isGone(one)) await rm(join(folder, one), { recursive: true, force: true });

@@ -1,6 +1,6 @@
 /**
- * A rollout's pictures, and what else it names by hash, travel in the blob of its trajectory, each as a record behind those of the
- * attempt.
+ * Packs a rollout's pictures, and other bytes that it names by hash, into the blob of its trajectory. Each is a record after the records
+ * of the attempt.
  */
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
@@ -17,7 +17,7 @@ export type PackedPicture = z.infer<typeof PackedPicture>;
 /** What stands before them: the trajectory, and the record of its attempt. */
 const recordsBefore = 2;
 
-/** All that the trajectory names, once. Throws what reading one of them does. */
+/** Returns all bytes that the trajectory names, each once. Throws if one of them cannot be read. */
 export function packPictures(trajectory: Pick<Trajectory, "messages" | "blobs">, media: Pick<Media, "read"> | null): PackedPicture[] {
   if (media === null) return [];
   return namedBytes(trajectory).map((sha256) => ({ sha256, base64: media.read(sha256).toString("base64") }));
@@ -28,7 +28,7 @@ export function unpackPictures(lines: readonly string[]): PackedPicture[] {
   return lines.slice(recordsBefore).flatMap((line) => (isLog(line) ? [] : [PackedPicture.parse(readJson(line))]));
 }
 
-/** Those that the rows name, as lines of an export: a rollout names more, such as experts that few formats have a field for. */
+/** Returns only bytes that these lines of an export name. A rollout names more: few formats have a field for experts. */
 export function picturesNamedIn(lines: readonly string[], pictures: readonly PackedPicture[]): PackedPicture[] {
   if (pictures.length === 0) return [];
   const named = new Set(lines.flatMap((line) => line.match(hashes) ?? []));

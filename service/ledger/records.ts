@@ -120,7 +120,7 @@ const SetFields = z.strictObject({
     .default(null)
     .describe("samples go where they teach most, after the first ones of each group; null: each group has `samples`"),
   branching: Branching.optional().describe(
-    "forks of a group's rollouts: `samples` of them begin at the task's beginning, and when these are over the others begin behind turns of theirs; a built-in policy",
+    "forks of a group's rollouts: `samples` rollouts begin at the task's beginning; when these are over, the forks begin after their turns; a built-in policy",
   ),
   straggler_cut: z
     .strictObject({
@@ -306,7 +306,7 @@ export const EarlierAttempt = z.strictObject({
     .literal(true)
     .optional()
     .describe(
-      "its node does not blame it: the node was only slow, or the attempt waited for its turn, or had finished calls that no earlier attempt had",
+      "its node does not blame it for the loss: the node was only slow, or the attempt waited for its turn, or it had finished calls that no earlier attempt had",
     ),
 });
 export type EarlierAttempt = z.infer<typeof EarlierAttempt>;

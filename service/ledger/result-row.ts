@@ -94,17 +94,17 @@ export function nothingMeasured(code: string, message: string): AttemptResult {
 export const nodeLost = "node_lost";
 
 /**
- * How a node lost what it ran: another process joined under its name, or its lease ended. A slow node lives on after its lease,
- * and says so when it joins again.
+ * How a node lost its attempts: another process joined under its name, or its lease ended. A slow node lives on after its lease, and
+ * reports this when it joins again.
  */
 export type NodeLoss = "replaced" | "silent";
 
-/** `blameless`: what the node calls so, of this loss or an earlier one. */
+/** `blameless`: attempts that the node does not blame, of this loss or an earlier one. */
 export type NodeLosing = { by: NodeLoss; blameless?: readonly AttemptName[] };
 
 /**
- * Ends a rollout if too many of its nodes died; null: not too many. `lost`: deaths that the rollout is blamed for. The last one
- * does not count yet if the node is silent.
+ * Ends a rollout if too many of its nodes died; null: not too many. `lost`: deaths for which the rollout is blamed. If the node is
+ * silent, the last death does not count yet.
  */
 export function nodesDied(lost: number, earlier: readonly EarlierAttempt[], by: NodeLoss): AttemptResult | null {
   const deaths = earlier.filter(({ code }) => code === nodeLost).length;

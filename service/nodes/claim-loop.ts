@@ -66,7 +66,7 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
   #askedAt = 0;
   /** Since when the ledger does not answer, and what became of the last question; null while it does. */
   #away: { since: number; why: string } | null = null;
-  /** Attempts that the ledger took away while this process lived. The next join says so: no death is held against them. */
+  /** Attempts that the ledger took away while this process lived. The next join names them, so they are not blamed for a death. */
   readonly #taken: AttemptName[] = [];
   /** The ledger lets it claim nothing more. */
   #isDraining = false;
@@ -185,7 +185,7 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     const taken = this.#taken.length;
     const orders = await this.#node.ledger.beat(lease, names);
     this.#away = null;
-    // Those that were taken before it asked were taken for another reason than its lease, such as a cancel.
+    // Attempts that were taken before this beat were lost for another reason than the lease, such as a cancel.
     if (orders.isLost) this.#taken.push(...names);
     else this.#taken.splice(0, taken);
     this.#isDraining = orders.isDraining;

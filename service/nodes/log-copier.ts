@@ -1,6 +1,6 @@
 /**
- * Copies the session log of an attempt while it runs. A part goes out behind each finished call, beside the rollout, which never waits
- * for it: a call whose part was still on its way when the node died is asked again. A place that refuses a part gets no more of them.
+ * Copies the session log of an attempt while it runs. Sends a part after each finished call. The rollout never waits for a part. If the
+ * node dies while a part is on its way, the call of that part is asked again. A place that refuses a part gets no more parts.
  */
 import { type ErrorCode, messageOf } from "../../base/errors.ts";
 import type { Media } from "../../base/media/media.ts";
@@ -11,7 +11,7 @@ import type { Store } from "../../proxy/store/index.ts";
 import { type Blobs, LogCopyHead, logPartKey, longestLogCopy, packLogPart } from "../blobs/index.ts";
 
 export type CopiedAttempt = {
-  /** Whether it copies anything. */
+  /** False: copies no log. */
   isOn: boolean;
   blobs: Blobs;
   /** The name of the rollout's blobs. */
@@ -30,10 +30,10 @@ export class LogCopier {
   #session: Session | null = null;
   #head: LogCopyHead | null = null;
   #pending: LogEntry[] = [];
-  /** A call has finished that is in no part yet. */
+  /** A finished call is in no part yet. */
   #isDue = false;
   #isOver = false;
-  /** The attempt itself has sampled a call, behind what was replayed. */
+  /** The attempt has sampled a call of its own, after the replayed calls. */
   #hasSampled = false;
   #parts = 0;
   #length = 0;
@@ -49,7 +49,7 @@ export class LogCopier {
     const { harness, harness_version, task_hash, resume } = record;
     if (!this.#attempt.isOn) return;
     this.#leave();
-    // What is on its way belongs to the session before.
+    // A part on its way belongs to the earlier session.
     await this.#working;
     this.#pending = [];
     this.#isDue = false;
@@ -66,9 +66,9 @@ export class LogCopier {
   }
 
   /**
-   * Ends the copy. `broken`: by what the attempt was. One that was stopped goes on elsewhere, so its last part is waited for. Behind
-   * another failure the rollout begins anew: a replay would go where it broke. Where nothing of its own was sampled before that, the
-   * failure is this node's, and the copy of an earlier attempt still serves another one.
+   * Ends the copy. `broken`: the code of the failure that broke the attempt; null: none. A stopped attempt goes on elsewhere, so `close`
+   * waits for its last part. After another failure the rollout begins anew, because a replay would fail at the same place. But if the
+   * attempt sampled no call of its own, the failure is this node's. Then the copy of an earlier attempt is kept for the next attempt.
    */
   async close(broken: ErrorCode | null): Promise<void> {
     this.#leave();
@@ -79,7 +79,9 @@ export class LogCopier {
     if (broken !== null && broken !== "cancelled" && this.#hasSampled) await this.remove();
   }
 
-  /** Removes the copies of this attempt's log and of those before it. The rollout is over, or nothing may go on from them. */
+  /**
+   * Removes the copies of this attempt's log and of earlier ones. Call it if the rollout is over, or if no attempt may go on from them.
+   */
   async remove(): Promise<void> {
     const { isOn, blobs, name, attempt, note } = this.#attempt;
     if (!isOn || (attempt === 1 && this.#parts === 0)) return;
@@ -127,7 +129,7 @@ export class LogCopier {
       note(`${name}: the log of attempt ${attempt} is copied no further (${why}): where this node dies, another one goes on from there`);
   }
 
-  /** Those that the entries name and no part before them had. */
+  /** Returns the pictures that the entries name and no earlier part had. */
   #picturesOf(entries: readonly LogEntry[]) {
     const { media } = this.#attempt.store;
     if (media === undefined) return [];
@@ -141,7 +143,7 @@ export class LogCopier {
   }
 }
 
-/** null: an agent's own words have the form of a picture. */
+/** Returns null if the name is an agent's own text in the form of a picture. */
 function readPicture(media: Media, sha256: string): Buffer | null {
   try {
     return media.read(sha256);

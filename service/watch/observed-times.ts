@@ -9,7 +9,7 @@ export class ObservedTimes implements Watcher {
   readonly #calls = new Histogram("alidade_call_seconds", "From a call's beginning to its end in the log, by engine.");
   readonly #firstTokens = new Histogram("alidade_first_token_seconds", "From a try's beginning to its first token, by engine.");
 
-  /** Outcome -> attempts that a teacher was asked about. */
+  /** Number of attempts that a teacher was asked about, by outcome. */
   readonly #taught = { scored: 0, unscored: 0 };
 
   attempt(attempt: EndedAttempt): void {

@@ -4,7 +4,7 @@ import type { EndedAttempt } from "../../base/schema/watcher.ts";
 /** `isCut`: the attempt ended in it. */
 export type StageTime = { name: "queue" | "init" | "run" | "grade" | "teach" | "store"; start: number; end: number; isCut: boolean };
 
-/** Each stage with the times at which it begins and ends (the first of those on record); one that was never begun is left out. */
+/** Each stage with its start time and its possible end times; the first end on record counts. A stage that never began is left out. */
 const stages = [
   ["queue", "queued", ["init"]],
   ["init", "init", ["ready"]],

@@ -1,4 +1,4 @@
-/** Packages of a published set and our service beside them, installed once and mounted into the containers that serve its tasks. */
+/** Installs the packages of a published set once, with our service. Both are mounted into the containers that serve its tasks. */
 import { createHash } from "node:crypto";
 import { copyFile, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -22,13 +22,13 @@ export const pythonPath = `${serviceFiles}:${serviceFiles}/site`;
 export type SetSource = {
   /** Names its folder in the cache. */
   name: string;
-  /** Our files: `requirements.txt` pins the packages, `list.py` lists tasks. */
+  /** Folder of our files: `requirements.txt` with the pinned packages, and `list.py`, which lists tasks. */
   files: string;
-  /** In which `list.py` runs; null: Alidade's base image. */
+  /** Image in which `list.py` runs; null: Alidade's base image. */
   image: string | null;
 };
 
-/** `title` is for people, `key` names the list in the cache, `args` are those of `list.py`. */
+/** `title` is shown to users, `key` names the list in the cache, `args` are the arguments of `list.py`. */
 export type ListOrder = { title: string; key: string; args: string[] };
 
 export type InstalledSet = {

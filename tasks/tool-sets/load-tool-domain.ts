@@ -13,7 +13,7 @@ export const ToolDomainFiles = [
   z.strictObject({
     set: z.literal("tau2"),
     domain: z.enum(["retail", "airline"]),
-    user_model: z.string().min(1).max(200).nullable().default(null).describe("speaks for the customer; left out: the run's own"),
+    user_model: z.string().min(1).max(200).nullable().default(null).describe("model that speaks for the customer; left out: the run's own"),
   }),
   z.strictObject({ set: z.literal("agentdojo"), domain: z.enum(["banking", "slack", "travel", "workspace"]) }),
 ] as const;

@@ -1,6 +1,6 @@
 /**
- * Published sets of tasks with tools, named by a small file `….set.yaml`. What says whether a task is solved is the packages' own
- * code, and so are the tools or the pages, which a service apart serves.
+ * Published sets of tasks with tools, named by a small file `….set.yaml`. The packages' own code decides whether a task is solved. It
+ * also provides the tools or the pages, which a separate service serves.
  *
  *     set: tau2
  *     domain: retail

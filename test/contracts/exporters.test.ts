@@ -207,7 +207,7 @@ const idsOf = (holder: Record<string, unknown>): number[] =>
 
 /** The length of each picture of a row. Throws if a picture does not stand at pads, or if a pad has no picture. */
 function picturesIn(row: Record<string, unknown>): number[] {
-  // A turn has the pictures of its whole prompt, so the last turn has those of all.
+  // A turn has the pictures of its whole prompt, so the last turn has all pictures.
   const turns = (row.triplets ?? []) as { prompt: { token_ids: number[] }; media?: unknown }[];
   const perTurn = turns.map(({ prompt, media }) => picturesIn({ ...prompt, media }));
   if (perTurn.length > 0) return perTurn.at(-1) ?? [];

@@ -1,4 +1,4 @@
-/** Pages of MiniWoB++ on a screen in Docker: what earns there, and what does not. */
+/** Checks which actions earn a reward on pages of MiniWoB++, on a screen in Docker. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -66,7 +66,7 @@ function withAnEdit(trajectory: Trajectory): Trajectory {
   return edited;
 }
 
-/** Cuts the head off a turn where later turns have it in their context, as a template does that drops reasoning. */
+/** Cuts the first half of a turn out of the context of later turns, as templates that drop reasoning do. */
 function asIfRendered(trajectory: Trajectory): Trajectory {
   const rendered = structuredClone(trajectory);
   const sample = rendered.nodes.find(

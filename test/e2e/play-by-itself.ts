@@ -111,7 +111,7 @@ export async function playByItself(t: TestContext, options: SelfPlayOptions): Pr
 }
 
 /**
- * Plays at most eight sessions, and returns the first for which `holds` is true: a free model plays differently each time. null: the
+ * Plays at most eight sessions, because a free model plays differently each time. Returns the first for which `holds` is true; null: the
  * harness is not installed.
  */
 export async function playUntil(

@@ -1,4 +1,4 @@
-/** A node is killed with -9 in the middle of rollouts, and another node, which shares no disk with it, goes on with them. */
+/** Kills a node with -9 during its rollouts. Another node, which shares no disk with it, goes on with them. */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -12,7 +12,7 @@ import { need } from "../needs.ts";
 
 const scratch = scratchFolder("elsewhere");
 const cluster = postgresFor();
-/** Starts of the command line, and a lease that must lapse. */
+/** Enough for starts of the command line, and for a lease that must end. */
 const timeout = 300_000;
 
 type Line = {
@@ -20,7 +20,7 @@ type Line = {
   trajectories: { fidelity: { sampled_tokens: number; trainable_tokens: number }; calls: { outcome: string }[]; resumed: unknown[] }[];
 };
 
-/** The dying node has the place of trajectories as a folder and the other one asks the service for it, and the other way round. */
+/** One node has the place of trajectories as a folder, and the other asks the service for it. Each of the two dies once. */
 for (const dying of ["node", "farNode"] as const)
   test(`what a killed node (${dying}) had finished is not sampled again by the node that takes its rollouts, and is trained once`, {
     timeout,

@@ -1,4 +1,4 @@
-/** Real harnesses under a run that is killed with -9 twice: each goes on from its last finished call, and its work is graded. */
+/** Kills a run of real harnesses twice with -9. Each harness goes on from its last finished call, and its work is graded. */
 import assert from "node:assert/strict";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -75,7 +75,7 @@ for (const [harness, sandbox] of [
     const [trajectory] = trajectories;
     assert.ok(trajectory && trajectories.length === 1);
     const { fidelity, resumed, replay } = trajectory;
-    // The plays hold the engine by a grammar, so none of its tokens is trained.
+    // A grammar forces the engine's tokens in these plays, so none of them is trained.
     const tokens = finished.reduce((sum, { sampled_ids }) => sum + (sampled_ids?.length ?? 0), 0);
     assert.equal(fidelity.sampled_tokens, tokens, "and is counted once");
     assert.ok(tokens > 0);

@@ -1,4 +1,4 @@
-/** What SGLang says of a prompt's tokens, in the form of its source (0.5): an entry for each token, and no one before the first. */
+/** Checks SGLang's logprobs of a prompt, in the form of its source (0.5): one entry for each token, and none before the first. */
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

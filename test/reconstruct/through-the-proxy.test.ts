@@ -164,7 +164,7 @@ test("whatever a harness does with its turns, the experts of each token are thos
   assert.deepEqual(at.told, []);
 });
 
-/** One list for each token; null where its experts are not on record. */
+/** One list for each token; null: its experts are not on record. */
 function expertsOfRow({ token_ids, routing = [] }: FlatRow, media: Pick<Media, "read"> | undefined): (number[] | null)[] {
   const told: (number[] | null)[] = token_ids.map(() => null);
   for (const { start, length, sha256, row, layers, top_k } of routing) {

@@ -145,7 +145,7 @@ for (const { name, needs, place } of ledgerDrivers()) {
     }
     for (const [route, [, of]] of Object.entries(asks)) {
       const { status, text } = await ask(route, of(owned), "team-a");
-      // A trajectory is named by the hash of its bytes, which these are not.
+      // A trajectory is named by the hash of its bytes. These bytes have another hash.
       const expected = route === "PUT /blobs/:set/:rollout/:name" ? status === 400 : status < 300;
       assert.ok(expected, `${route}: ${status} ${text}`);
     }

@@ -41,7 +41,7 @@ export function renderSummary(summary: FidelitySummary): string {
   return [lines.join("\n"), causes.length === 0 ? "No context parts from the one before it." : "Why contexts part", ...causes].join("\n\n");
 }
 
-/** Nothing where no model has experts. */
+/** Returns no lines if no model has experts. */
 function renderRouting({ calls, sampled_tokens, recorded_tokens, missing, rows, routed_rows }: RoutingFidelity): string[] {
   if (calls === 0) return [];
   const unrouted = Object.values(missing).reduce((sum, count) => sum + count, 0);

@@ -44,7 +44,7 @@ export type FidelitySummary = {
   omitted: Record<string, number>;
   /** Calls of sessions with token continuity: `continued`, or the cause of a new rendering -> count. */
   continuity: Record<string, number>;
-  /** What is on record of which experts the tokens took. */
+  /** How many tokens and rows have their experts on record. */
   routing: RoutingFidelity;
   /** Those that scored what was sampled, in the order in which they are met; `rollouts` counts attempts. */
   teachers: TeacherSummary[];

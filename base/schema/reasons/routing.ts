@@ -1,4 +1,4 @@
-/** Why it is not on record which experts the tokens of a call took, in a model with experts. */
+/** Reasons why a call of a model with experts has no record of the experts that its tokens took. */
 import type { Meaning } from "./meaning.ts";
 
 export const routingReasons = {
@@ -12,10 +12,10 @@ export const routingReasons = {
   },
   misfit: {
     what: "What the engine told does not fit the tokens of the call.",
-    cure: "report it to the engine: other rows, other experts than the model has, or another encoding",
+    cure: "report it to the engine's project: it gave other rows, experts that the model does not have, or another encoding",
   },
   not_kept: {
-    what: "The store of the session keeps no bytes beside its logs, or the session's calls have filled 1 GiB with it.",
-    cure: "record to a folder; look at what the agent sends: a session of long prompts that share nothing fills it",
+    what: "The session's store keeps no bytes beside its logs, or the session has filled its 1 GiB of expert numbers.",
+    cure: "record to a folder; check the agent's prompts: long prompts without a shared part fill the 1 GiB",
   },
 } as const satisfies Record<string, Meaning>;

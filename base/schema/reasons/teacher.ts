@@ -1,4 +1,4 @@
-/** Why a sampled token has no logprob of a teacher (`alidade score`, and `teacher` of a run or a service). */
+/** Reasons why a sampled token has no teacher's logprob (`alidade score`, and `teacher` of a run or a service). */
 import type { Meaning } from "./meaning.ts";
 
 export const teacherReasons = {

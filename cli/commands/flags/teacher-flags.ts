@@ -1,4 +1,4 @@
-/** Flags of the verbs that make rollouts: the teacher that scores them. */
+/** Flags that choose a teacher, for the commands that make rollouts. */
 import type { Command } from "commander";
 import { toNumber } from "../command-line.ts";
 
@@ -11,7 +11,7 @@ export function addTeacherFlags(command: Command): Command {
     .option("--teacher-top-k <number>", "keep also so many of its likeliest tokens at each place", toNumber);
 }
 
-/** As the run file has it; nothing where no flag is given. */
+/** Returns `teacher` in the form of the run file; {} if no flag is given. */
 export function teacherOf({ teacher: engine, teacherModel: model, teacherTopK: top_k }: TeacherFlags): { teacher?: object } {
   return engine === undefined && model === undefined && top_k === undefined ? {} : { teacher: { engine, model, top_k } };
 }

@@ -10,7 +10,7 @@ import { terminal } from "../terminal.ts";
 
 export type OpenEngines = AsyncDisposable & { engines: EngineSpec[] };
 
-/** The list where there is one, else the single engine under its kind's name. `field`: where the configuration names that one. */
+/** Opens `engines` if configured, else the single engine under its kind's name. `field`: the single engine's configuration field. */
 export async function openEngines(
   config: Pick<Config, "engine" | "engines" | "policy">,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** The teacher of a run or of a node, and how a server that scores becomes one. */
+/** Opens the teacher of a run or a node: a server that scores tokens. */
 import { AlidadeError, asAlidadeError } from "../../../base/errors.ts";
 import type { Media } from "../../../base/media/media.ts";
 import type { EngineFacts } from "../../../engines/index.ts";
@@ -8,10 +8,10 @@ import { type AskableTeacher, RolloutTeacher } from "../../../rollouts/index.ts"
 import type { RunTeacher } from "../../config.ts";
 import { openScorer, type ScoringEngine, scoreAt, scoreTopAt } from "./scoring-engine.ts";
 
-/** `url`: as it was given. `words`: how its model and its likeliest tokens are asked for. */
+/** `url`: as given. `words`: names of the options for its model and its likeliest tokens, for error messages. */
 type AskedTeacher = { url: string | undefined; model?: string; top_k?: number; words: { model: string; top_k: string } };
 
-/** Throws `config_invalid` for a model that the server does not have, and where it cannot tell the likeliest tokens. */
+/** Throws `config_invalid` if the server does not have the model, or if it cannot give the likeliest tokens. */
 export function teacherAt({ engine, facts, policy }: ScoringEngine, asked: AskedTeacher, media: Media): AskableTeacher {
   const model = modelOf(facts, asked.model, asked.words.model);
   const { top_k } = asked;
@@ -23,7 +23,7 @@ export function teacherAt({ engine, facts, policy }: ScoringEngine, asked: Asked
     );
   return {
     engine: engine.name,
-    // The practice engine's port is another one each time.
+    // The practice engine gets another port each time.
     url: asked.url === "practice" ? "practice" : engine.baseUrl,
     model,
     weight_version: facts.weight_version ?? policy?.version ?? null,
@@ -32,13 +32,13 @@ export function teacherAt({ engine, facts, policy }: ScoringEngine, asked: Asked
     ask: (trajectory, signal) => ({
       score: asker(engine, model, top_k, { trajectory, media, signal }),
       readsImages: facts.images !== undefined,
-      // A server samples one token behind what it scores.
+      // To score tokens, a server samples one more token after them.
       maxTokens: facts.max_model_len === null ? null : facts.max_model_len - 1,
     }),
   };
 }
 
-/** Throws `config_invalid` for a name that the server does not serve, and where it serves several and none is named. */
+/** Throws `config_invalid` if the server does not serve `named`, or if it serves several models and none is named. */
 function modelOf({ models, base_url }: EngineFacts, named: string | undefined, how: string): string {
   const [only, ...others] = models;
   if (only === undefined) throw new AlidadeError("engine_error", `the engine at ${base_url} serves no model`, { param: "engine" });
@@ -65,8 +65,8 @@ function asker(
 type OpenTeacher = AsyncDisposable & { teacher: RolloutTeacher };
 
 /**
- * `policy`: the engines that sample. Throws `config_invalid` if one of them is known to have another tokenizer, so that no rollout
- * is made for nothing, and what is wrong with the server.
+ * `pool`: the engines that sample. Throws `config_invalid` if one of them is known to have another tokenizer. So no rollout is made in
+ * vain. Also throws if the server cannot be used.
  */
 export async function openTeacher(
   { engine: url, kind, api_key_env, model, top_k, concurrency, tries, seconds }: RunTeacher,

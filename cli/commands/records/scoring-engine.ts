@@ -29,7 +29,7 @@ export async function openScoringEngine(flags: ScoringFlags, cure: string, signa
   return openScorer(flags.engine === undefined ? config : { ...config, engines: undefined }, cure, signal);
 }
 
-/** The first engine of the configuration. `field`: where the configuration names it. */
+/** Opens the first engine of the configuration. `field`: its field in the configuration. */
 export async function openScorer(
   config: Pick<Config, "engine" | "engines" | "policy">,
   cure: string,

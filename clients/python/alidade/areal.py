@@ -13,8 +13,8 @@ from .loaders.areal import multi_modal, tensors
 
 
 class AlidadeWorkflow(RolloutWorkflow):
-    """`task(data)`: the task of a row of the data set, by default its `task_id`. AReaL has one row a rollout: where a rollout has
-    several, it gets the one with the most trained tokens. `processor`: the model's own, for a model that sees."""
+    """`task(data)`: the task of a row of the data set, by default its `task_id`. AReaL takes one row a rollout. If a rollout has several
+    rows, it gets the row with the most trained tokens. `processor`: the model's own, for a model that reads pictures."""
 
     def __init__(self, run, task=lambda data: data["task_id"], processor=None):
         self._live, self._task, self._processor = Live(run), task, processor
@@ -31,7 +31,7 @@ class AlidadeWorkflow(RolloutWorkflow):
 
 
 def trajectory_of(line, processor=None):
-    """The tensors of a rollout. Refuses one that shows pictures without a `processor`: its pads would be trained as text."""
+    """Returns the tensors of a rollout. Refuses one with pictures if there is no `processor`: its pads would be trained as text."""
     row = row_of(line)
     return {**tensors(row, versions=True), **multi_modal(row, line.get("pictures"), processor)}
 

@@ -31,8 +31,8 @@ async def generate_miles(input):
 
 
 def keep_measured(args, samples, **_):
-    """The filter of groups: one in which a rollout has no reward has no baseline, so slime samples another group in its place. One that
-    the service's teacher did not score counts as such."""
+    """Filters groups. If a rollout has no reward, its group has no baseline, so slime samples another group. A rollout that the service's
+    teacher did not score counts as one without a reward."""
     from importlib import import_module
 
     every = [sample for each in samples for sample in (each if isinstance(each, list) else [each])]
@@ -95,7 +95,7 @@ def sample_of(sample, row, pictures=None, processor=None):
     made.weight_versions = [] if None in steps else sorted({str(step) for step in steps})
     made.status = type(sample).Status.COMPLETED
     if "teacher_logprobs" in row:
-        # verl's entry i is about token i + 1; slime has one for each token of the response.
+        # verl's entry i is for token i + 1; slime has one entry for each token of the response.
         first = len(row["prompts"]) - 1
         made.teacher_log_probs = [one for [one] in row["teacher_logprobs"][first : first + made.response_length]]
     shown = media.fields(row, pictures, processor, "slime")

@@ -1,4 +1,4 @@
-"""A teacher's logprobs in rows: of a live service that has a teacher, and of exports of scored runs (docs/teachers.md)."""
+"""Reads a teacher's logprobs in rows of a live service with a teacher, and in exports of scored runs (docs/teachers.md)."""
 
 
 def checked(rows, field):
@@ -18,7 +18,7 @@ def checked(rows, field):
 
 
 def is_taught(line, field="teacher_logprobs"):
-    """Whether the teacher gave every trained token of a live rollout its logprob. True where no teacher was asked: no row has `field`."""
+    """True if every trained token of a live rollout has a teacher's logprob. Also true if no teacher was asked: no row has `field`."""
     return not any(_missing(row.get(field)) for row in line["rows"] or ())
 
 

@@ -3,9 +3,9 @@
     Trainer = grpo_trainer()                        # or grpo_trainer(MyTrainer), a GRPOTrainer of your own
     Trainer(model=..., processing_class=AutoProcessor.from_pretrained(MODEL), rollout_func=rows.rollout_func, ...).train()
 
-TRL takes pictures from its data set, and those are the same for all rollouts of a prompt; from a `rollout_func` it takes none. So our
-`rollout_func`s hand them to the trainer itself, which puts their tensors into each forward pass. A trainer without that is refused:
-it would train the pads of a picture as text.
+TRL takes pictures only from its data set, where all rollouts of a prompt share them. It takes none from a `rollout_func`. So our
+`rollout_func`s hand them to the trainer itself, which puts their tensors into each forward pass. A trainer that cannot do this is
+refused: it would train the pads of a picture as text.
 """
 
 from .media import MediaError, tensors
@@ -14,7 +14,7 @@ TENSORS = ("pixel_values", "image_grid_thw")
 
 
 def grpo_trainer(base=None):
-    """The class; `base`: the GRPOTrainer that it extends, by default TRL's own."""
+    """Returns the trainer's class. `base`: the GRPOTrainer that it extends, by default TRL's own."""
     import torch
     from transformers import Trainer
     from trl import GRPOTrainer
@@ -23,7 +23,7 @@ def grpo_trainer(base=None):
         _shown = None
 
         def take_pictures(self, rows):
-            """Called by `rollout_func`: each row of the batch, in their order, with the place of its pictures."""
+            """Called by `rollout_func` with pairs in the order of the batch: a row, and the place of its pictures."""
             made = [tensors(row, pictures, self.processing_class) for row, pictures in rows]
             if not any(made):
                 return
@@ -50,7 +50,7 @@ def grpo_trainer(base=None):
             if given.get("num_images") is None or given.get("image_grid_thw") is None:
                 return super()._get_per_token_logps_and_entropies(model, input_ids, attention_mask, logits_to_keep, batch_size, **given)
             parts = []
-            # TRL cuts batches itself, but a part without any picture would see empty tensors.
+            # TRL can cut batches itself, but would give empty tensors to a part without pictures.
             for start in range(0, len(input_ids), batch_size or len(input_ids)):
                 of = slice(start, start + (batch_size or len(input_ids)))
                 parts.append(super()._get_per_token_logps_and_entropies(model, input_ids[of], attention_mask[of], logits_to_keep, **_part(given, of)))
@@ -73,7 +73,7 @@ def grpo_trainer(base=None):
 
 
 def hand_over(trainer, rows):
-    """Gives the trainer what the rows of its batch show: pairs of a row and the place of its pictures."""
+    """Gives the trainer the pictures of its batch. `rows`: pairs of a row and the place of its pictures."""
     take = getattr(trainer, "take_pictures", None)
     if take is not None:
         take(rows)
@@ -82,12 +82,12 @@ def hand_over(trainer, rows):
 
 
 def _pad_of(row):
-    """The token that fills the place of a picture; a row with another one in it was refused."""
+    """Returns the token that fills the places of pictures. If a row has another token there, it was refused before."""
     return [*row["prompt_ids"], *row["completion_ids"]][row["media"][0]["start"]]
 
 
 def _part(given, of):
-    """The arguments of some rows of the batch. Leaves out the tensors of pictures where they have none."""
+    """Returns the arguments for some rows of the batch, without picture tensors if these rows have no pictures."""
     counts = given["num_images"]
     first, last = sum(counts[: of.start]), sum(counts[: of.stop])
     kinds = given.get("mm_token_type_ids")

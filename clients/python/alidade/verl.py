@@ -32,8 +32,8 @@ class AlidadeLoop(AgentLoopBase):
         self._live = _live_of(set, samples, *(json.dumps(OmegaConf.to_container(OmegaConf.create(each or {}))) for each in (service, spec)))
 
     async def run(self, sampling_params, **row):
-        """One output for each row of the rollout. One without rows or reward, or of which the service's teacher did not score a trained
-        token, gives none, so that verl's baseline knows it not."""
+        """Returns one output for each row of the rollout. Returns none if it has no rows or reward, or if the service's teacher did not
+        score a trained token: verl's baseline then leaves it out."""
         if "session_id" not in row:
             raise ValueError("session_id is missing: a classic trainer says no place in the group; set trainer.use_v1=True")
         refuse_other_temperature(sampling_params.get("temperature"))
@@ -68,7 +68,7 @@ def output_of(row, pictures=None, processor=None):
 
 
 def _taught(row):
-    """As verl's agent loop worker gives what its own teacher says."""
+    """Returns the teacher's fields as verl's agent loop worker does for its own teacher."""
     if "teacher_logprobs" not in row:
         return {}
     return {

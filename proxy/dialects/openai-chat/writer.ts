@@ -22,7 +22,7 @@ export class ChatWriter implements StreamWriter {
   #form = { field: "", before: "", behind: "" };
   #calls: Record<string, unknown>[] = [];
   readonly #tokens: ShownToken[] = [];
-  /** How many of `#tokens` were sent. The next chunk has the others. */
+  /** Number of `#tokens` that were already sent. The next chunk sends the rest. */
   #shown = 0;
   #finish: AnswerableFinish | null = null;
   #usage: Record<string, unknown> | null = null;

@@ -1,6 +1,6 @@
 /** What of the host's kernel a container does not see. Such a file is empty inside, and such a folder an empty read-only one. */
 
-/** Engines mask these by default. A list of ours replaces the default, so it must have them too. */
+/** Engines mask these by default. Our list replaces the default list, so it must contain them too. */
 const byEngines = [
   ...["acpi", "asound", "interrupts", "kcore", "keys", "latency_stats", "sched_debug", "scsi", "timer_list", "timer_stats"],
 ].map((name) => `/proc/${name}`);

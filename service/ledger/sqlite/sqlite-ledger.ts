@@ -85,7 +85,7 @@ export class SqliteLedger implements Ledger {
     this.id = db.transaction(() => {
       bringToNow(db, path, layout);
       db.exec(tables);
-      // The process that had the file has died. Its node says by its next join which deaths are not held against what it ran.
+      // The process that used the file has died. When its node joins again, it names the attempts that are not blamed.
       for (const { node } of db.all("SELECT DISTINCT node FROM rollouts WHERE state = 'running'"))
         loseAll(db, String(node), now(), { by: "silent" });
       return fact(db, "id", newId("run").slice(0, 11));

@@ -18,8 +18,8 @@ import { installedSet, type SetSource } from "../installed-set.ts";
 import { MiniwobRow, miniwobId, toMiniwobTask } from "./to-miniwob-task.ts";
 
 /**
- * They move by the clock, show the date, or draw by chance that no seed governs: two rollouts would see two pages. `hover-shape`
- * has no end, and `button-delay` rewards how long it took.
+ * These pages move by the clock, show the date, or use chance that no seed controls. So two rollouts would see two pages. `hover-shape`
+ * has no end, and `button-delay` rewards the time it took.
  */
 const leftOut = [
   "button-delay",
@@ -44,12 +44,12 @@ const PageName = z
 
 export const MiniwobFile = z.strictObject({
   set: z.literal("miniwob"),
-  pages: z.array(PageName).min(1).max(200).optional().describe("left out: all that are the same page for the same seed"),
-  seeds: z.number().int().min(1).max(1_000).default(1).describe("each page is a task for each seed from 0 on"),
+  pages: z.array(PageName).min(1).max(200).optional().describe("left out: all pages that the seed determines"),
+  seeds: z.number().int().min(1).max(1_000).default(1).describe("number of seeds, from 0 on: each page is a task for each"),
 });
 type MiniwobFile = z.infer<typeof MiniwobFile>;
 
-/** Pages are listed in the browser that shows them. */
+/** Lists the pages in the same browser that shows them in tasks. */
 const source: SetSource = {
   name: "miniwob",
   files: join(dirname(fileURLToPath(import.meta.url)), "service"),

@@ -5,7 +5,7 @@ import { Task } from "../../../base/schema/task.ts";
 import { withDisplay } from "../../../sandboxes/index.ts";
 import { parseTask } from "../../task-error.ts";
 
-/** As `service/list.py` prints it. `calls`: what the tool `computer` gets to solve it; null: no solution is known. */
+/** A row that `service/list.py` prints. `calls`: calls of the tool `computer` that solve the page; null: no solution is known. */
 export const MiniwobRow = z.object({
   page: z.string().regex(/^[a-z\d-]{1,60}$/),
   seed: z.number().int().nonnegative(),
@@ -22,7 +22,7 @@ const service = "pages";
 const port = 8000;
 const computer = (args: JsonObject) => ({ server: "computer", tool: "computer", arguments: args });
 
-/** A busy machine shows a click some time after it. */
+/** A busy machine shows the effect of a click late. */
 const rest = { action: "wait", seconds: 1 };
 
 export function toMiniwobTask(folder: string, row: MiniwobRow, where: string): Task {

@@ -1,4 +1,4 @@
-/** A run that is told to end in the middle of its rollouts goes on from their last finished calls. */
+/** Checks a run that is told to end during its rollouts. It must go on from their last finished calls. */
 import assert from "node:assert/strict";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { runFile, writeTask } from "../../fakes/rollouts/small-task.ts";
 const scratch = scratchFolder("stopped");
 const timeout = 300_000;
 
-/** Commands by turn; the last turn says a word. Calls of the turn `held` wait until `hold` resolves. */
+/** Returns commands by turn; the last turn says a word. Calls of the turn `held` wait until `hold` resolves. */
 async function stoppedRun(name: string, { held, more = "" }: { held: number; more?: string }) {
   const hold = Promise.withResolvers<void>();
   let isHolding = true;

@@ -1,4 +1,6 @@
-/** A run and a service with a teacher: each rollout has its logprobs when it is handed over, and loses nothing without them. */
+/**
+ * Checks a run and a service with a teacher: results have its logprobs when they are handed over. Without them, only these are missing.
+ */
 import assert from "node:assert/strict";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

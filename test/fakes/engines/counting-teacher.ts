@@ -15,9 +15,11 @@ export type CountingTeacher = AsyncDisposable & {
 };
 
 export type Faults = {
-  /** Its ids of a text are others. */
+  /** Its tokenizer gives other ids to a text. */
   hasOtherTokenizer?: boolean;
-  /** The status of the scoring request of this number (from 1); 0: the connection ends without an answer; null: it is answered. */
+  /**
+   * Returns the status for the scoring request of this number (from 1). 0: the connection ends without an answer. null: it is answered.
+   */
   fails?: (number: number) => number | null;
 };
 

@@ -1,10 +1,10 @@
-/** A `.npy` file as numpy writes one, and which experts a scripted model takes. */
+/** Writes a `.npy` file as numpy does, and picks the experts of a scripted model. */
 
 const types = { uint8: "|u1", uint16: "<u2", int32: "<i4" } as const;
 
 export type NpyType = keyof typeof types;
 
-/** `values`: tokens, layers, experts a token. */
+/** `values`: by token, then layer, then expert. */
 export function npyOf(values: number[][][], dtype: NpyType = "uint8"): Buffer {
   const [rows, layers, top_k] = [values.length, values[0]?.length ?? 0, values[0]?.[0]?.length ?? 0];
   const text = `{'descr': '${types[dtype]}', 'fortran_order': False, 'shape': (${rows}, ${layers}, ${top_k}), }`;
@@ -23,7 +23,7 @@ export function bytesOf(numbers: number[], dtype: NpyType = "uint8"): Buffer {
 /** Shape of the scripted model: eight experts. */
 export const scriptedExperts = { experts: 8, layers: 2, top_k: 2 };
 
-/** What depends on place and id alone, so that a test can tell a shifted row. */
+/** Depends only on place and id, so that a test notices a shifted row. */
 export function expertsAt(id: number, position: number): number[][] {
   return [0, 1].map((layer) => [0, 1].map((place) => (id * 3 + position * 5 + layer * 2 + place) % scriptedExperts.experts));
 }

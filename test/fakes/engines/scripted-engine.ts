@@ -144,7 +144,7 @@ export class ScriptedEngine implements AsyncDisposable {
   /** A server of before the summer of 2026 renders the messages, whatever ids it is given, and says nothing. */
   takesPromptIds = true;
   models = ["scripted"];
-  /** It has experts, and tells in answers of one piece which ones tokens took. `wrong`: of one token fewer. */
+  /** Has experts, and tells in answers in one piece which ones the tokens took. `wrong`: leaves out one token. */
   routing: "told" | "wrong" | null = null;
   /** Adapters that it lists too: name -> base model. */
   adapters: Record<string, string> = {};
@@ -262,7 +262,7 @@ export class ScriptedEngine implements AsyncDisposable {
     });
   }
 
-  /** The answer in one piece. Arguments are written anew, as parsers write them there. */
+  /** Returns the answer in one piece. Writes arguments anew, as parsers do there. */
   #whole(request: WireRequest, reply: ScriptedReply): unknown {
     const prompt = this.#promptOf(request);
     const ids = [...encode(said(reply)), endOfTurn];
@@ -295,7 +295,7 @@ export class ScriptedEngine implements AsyncDisposable {
     };
   }
 
-  /** `more`: sampled tokens that `ids` lacks. */
+  /** `more`: number of sampled tokens that `ids` lacks. */
   #routed(request: WireRequest, ids: number[], more: number): { routed_experts?: string } {
     if (this.routing === null) return {};
     const rows = ids.map(expertsAt).slice(Number(request.routed_experts_prompt_start ?? 0), ids.length - 1 + more);

@@ -24,7 +24,7 @@ export async function writeTask(folder: string, id: string, more = "", limits: R
   return place;
 }
 
-/** Says of a task's folder that its commands may come to something else the next time. */
+/** Marks a task's folder: its commands may give other results the next time. */
 export async function setUnrepeatable(place: string): Promise<void> {
   const file = join(place, "task.yaml");
   const text = await readFile(file, "utf8");

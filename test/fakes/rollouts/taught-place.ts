@@ -1,4 +1,4 @@
-/** One task, a harness of one call, a policy and a teacher of other weights, for runs and services that have a teacher. */
+/** Makes a task, a harness of one call, a policy, and a teacher with other weights, for runs and services with a teacher. */
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ await response.json();
 
 let folders = 0;
 
-/** The run file makes two rollouts of the task, and names no teacher. */
+/** Writes a run file for two rollouts of the task. It names no teacher. */
 export async function taughtPlace(t: TestContext, scratch: string, faults: Faults = {}) {
   const folder = join(scratch, String(folders++));
   await mkdir(folder, { recursive: true });
@@ -40,7 +40,7 @@ export async function taughtPlace(t: TestContext, scratch: string, faults: Fault
   return { folder, file, teacher, out: join(folder, "runs") };
 }
 
-/** A service in this process by the run file, until the test ends. */
+/** Starts a service of this run file in this process, until the test ends. */
 export async function serviceOf(t: TestContext, { file, out }: { file: string; out: string }): Promise<{ url: string; token: string }> {
   const stop = new AbortController();
   const terminal = terminalSaying({ stop: stop.signal });

@@ -1,4 +1,4 @@
-/** Live rows of a service with a teacher have its logprobs in verl's own output and in slime's fields, at their tokens. */
+/** Checks that verl's own output and slime's fields have a service's teacher logprobs, each at its token. */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";

@@ -89,8 +89,8 @@ class Eyes:
 
 
 def trl(eyes):
-    """Three optimizer steps: a group that saw pictures, from a file and from a service, and one with a text-only rollout in batches
-    of one row."""
+    """Runs three optimizer steps. Two are on a group with pictures, from a file and from a service. One is on a group with a text-only
+    rollout, in batches of one row."""
     from alidade.loaders.trl import GrpoRows
 
     rows = list(read(f"{eyes.folder}/trl-grpo.jsonl"))
@@ -109,7 +109,7 @@ def trl(eyes):
 
 
 def pair(trained, rows):
-    """TRL shuffles the rows of a batch."""
+    """Pairs rows by their completion, because TRL shuffles the rows of a batch."""
     found = []
     for row in rows:
         for ids, *logprobs in trained:
@@ -139,7 +139,7 @@ class LiveRows:
 
 
 def trained_by_trl(eyes, rows, **settings):
-    """Each row's completion, its logprobs in the loss, and those before the step where there are any: of one step of TRL's own trainer."""
+    """Runs one step of TRL's own trainer. Returns each row's completion, its logprobs in the loss, and those before the step, if any."""
     import copy
     import tempfile
 
@@ -172,7 +172,7 @@ def trained_by_trl(eyes, rows, **settings):
 
 
 def trl_processor(eyes):
-    """TRL asks for a processor of transformers: this one has a word for each id."""
+    """Makes a processor of transformers, which TRL needs. It has a word for each id."""
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast, ProcessorMixin
 
@@ -243,7 +243,7 @@ def openrlhf(eyes):
 
 
 def areal(eyes):
-    """Its engine makes positions, packs and takes the pictures of each part; the hook for a service gives the same tensors."""
+    """AReaL's engine makes positions, packs rows and takes the pictures of each part. The hook for a service gives the same tensors."""
     import torch.distributed as dist
     from alidade.loaders.areal import trajectories
     from areal.api.cli_args import MicroBatchSpec
@@ -289,7 +289,8 @@ def areal(eyes):
 
 
 def tinker(eyes):
-    """The Datum is the cookbook's own of the same chunks, and its chunks are the sampled context. A teacher is asked for the same."""
+    """Checks that the Datum equals the cookbook's own, and that its chunks are the sampled context. A teacher is asked about the same
+    context."""
     import io
 
     from alidade.loaders.tinker import advantages_of, datums, distilled
@@ -355,7 +356,7 @@ def agent_lightning(eyes):
 
 
 def base64_of(eyes, rows):
-    """The pictures of the rows, as a service gives them."""
+    """Returns the pictures of the rows, as a service gives them."""
     return {one["sha256"]: base64.b64encode(Path(eyes.pictures, one["sha256"]).read_bytes()).decode() for row in rows for one in row["media"]}
 
 

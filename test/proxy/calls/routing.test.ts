@@ -1,4 +1,7 @@
-/** Which experts the tokens of a call took: asked for where the engine tells it, stored by hash, and what a harness sees stays the same. */
+/**
+ * Checks that a call asks for the experts of its tokens if the engine tells them, and stores them by hash. The harness sees no
+ * difference.
+ */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { test } from "node:test";
@@ -30,7 +33,7 @@ function finished(entries: LogLine[]): CallFinished[] {
   return entries.filter((entry) => entry.type === "call_finished");
 }
 
-/** The messages that a harness gets, with the ids of its calls left out, and the log. */
+/** Returns the messages that a harness gets, without the ids of its calls, and the log. */
 async function play(routing: "told" | "wrong" | null, relay: "buffered" | "live" = "buffered") {
   await using at = await enginesAt((_, __, index) => turns[index] ?? {}, { a: routing === null ? {} : { routing } });
   const client = await at.open({ purpose: "train", continuity: "auto", relay });

@@ -1,4 +1,4 @@
-/** Checks which rollouts a run does not make as usual: after the death of an earlier process, and of a task that is broken. */
+/** Checks which rollouts a run skips or treats differently: after an earlier process died, or if a task is broken. */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** What travels beside the rows of a line of results. */
+/** Checks which bytes travel beside the rows of a line of results. */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { test } from "node:test";

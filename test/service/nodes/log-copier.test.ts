@@ -1,4 +1,4 @@
-/** The copy of a session's log that another node goes on from. */
+/** Checks the copy of a session's log from which another node goes on. */
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";

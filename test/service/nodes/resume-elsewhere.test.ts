@@ -1,4 +1,4 @@
-/** What a node makes of the copy that another one left. */
+/** Checks how a node goes on from the copy that another node left. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";

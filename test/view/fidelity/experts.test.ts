@@ -1,4 +1,4 @@
-/** Which experts tokens of a model with experts took: the report says how much of it is on record, and why the rest is not. */
+/** Checks that the report says how many tokens have their experts on record, and why the others do not. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -14,8 +14,8 @@ from ..rows import read
 
 
 def completed_rollouts(file, processor=None, pictures=None):
-    """`pictures`: the folder of the pictures, by default `media/` beside the file. The adapter makes pixels itself; `processor` compares
-    the pictures with the row, for the adapter goes on without those that it cannot read."""
+    """`pictures`: the folder of the pictures, by default `media/` beside the file. The adapter makes pixels itself, and skips pictures
+    that it cannot read. So pass a `processor`, which compares the pictures with the row."""
     from agentlightning.verl.agl_rollout_manager import CompletedRollout
 
     place = pictures or beside(file)

@@ -12,7 +12,8 @@ from ..rows import read
 
 
 def trajectories(file, processor=None, pictures=None):
-    """`pictures`: the folder of the pictures, by default `media/` beside the file. With a `processor` rows of text have kinds too."""
+    """`pictures`: the folder of the pictures, by default `media/` beside the file. With a `processor`, rows of text get token kinds
+    too."""
     rows = list(read(file))
     # All dicts of a batch need the same keys.
     versions = all(row["versions"] is not None for row in rows)
@@ -20,8 +21,8 @@ def trajectories(file, processor=None, pictures=None):
 
 
 def multi_modal(row, pictures, processor):
-    """What AReaL's engines read of pictures: one dict a row, empty without any, and the kind of each token. {} for rows of text
-    where no `processor` is given."""
+    """Returns the fields that AReaL's engines read for pictures: one dict a row, empty if it has none, and the kind of each token.
+    Returns {} for a row of text if no `processor` is given."""
     import torch
 
     made = tensors_of(row, pictures, processor)

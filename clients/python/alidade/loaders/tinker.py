@@ -37,7 +37,7 @@ def distilled(file, kl_penalty_coef, kl_discount_factor=0.0, pictures=None):
 
 
 class RecordedTeacher:
-    """Answers `compute_logprobs` as a sampling client would, for the tokens and pictures of one row alone."""
+    """Answers `compute_logprobs` as a sampling client does, but only for the tokens and pictures of one row."""
 
     def __init__(self, row, model_input):
         self._tokens = _flat(model_input.append_int(row["loss_fn_inputs"]["target_tokens"][-1]))
@@ -86,7 +86,7 @@ def datum(row, advantage, pictures=None):
 
 
 def _chunks(row, pictures):
-    """The text between the pictures, and the pictures. A row of text is one chunk."""
+    """Returns the text and the pictures as chunks, in their order. A row of text is one chunk."""
     import tinker
 
     ids, media, chunks, end = row["model_input"], row.get("media") or [], [], 0
@@ -104,7 +104,7 @@ def _chunks(row, pictures):
 
 
 def _targets(row):
-    """0 where a picture is the target, as the cookbook writes it. Target `i` is token `i + 1`."""
+    """Returns the targets: 0 for a place of a picture, as the cookbook does. Target `i` is token `i + 1`."""
     targets = list(row["loss_fn_inputs"]["target_tokens"])
     for picture in row.get("media") or []:
         first = max(0, picture["start"] - 1)
@@ -114,5 +114,5 @@ def _targets(row):
 
 
 def _flat(model_input):
-    """Each token of the text, and each picture."""
+    """Returns each token of the text, and each picture."""
     return [one for chunk in model_input.chunks for one in getattr(chunk, "tokens", [chunk])]

@@ -4,7 +4,7 @@
     GRPOTrainer(model=..., train_dataset=rows.dataset(), rollout_func=rows.rollout_func, reward_funcs=rows.reward,
                 args=GRPOConfig(num_generations=rows.num_generations, ...)).train()
 
-    grpo_trainer()(model=..., processing_class=..., ...)     # in place of GRPOTrainer where rows show pictures
+    grpo_trainer()(model=..., processing_class=..., ...)     # in place of GRPOTrainer if rows show pictures
 
     for sample in rollout_samples("async.jsonl"):  # alidade export --format trl-async
         queue.put(sample)                          # the queue of RolloutQueueDataset
@@ -26,7 +26,7 @@ from ..trl_pictures import grpo_trainer, hand_over  # noqa: F401  (grpo_trainer 
 
 
 class GrpoRows:
-    """Plays recorded groups back: what a `rollout_func` would have sampled for each prompt. Reads rows when they are asked for.
+    """Plays recorded groups back: returns recorded rows for each prompt in place of samples. Reads rows only when they are asked for.
     `pictures`: the folder of their pictures, by default `media/` beside the file."""
 
     def __init__(self, file, pictures=None):

@@ -1,11 +1,11 @@
 /**
- * Stands behind the page's core: one episode, which begins by itself with the task's seed. It has no clock that shows or ends it.
- * How it ended is told before the page shows anything of it.
+ * Runs after the page's core script. Makes one episode, which begins by itself with the task's seed. No clock shows or ends it. The page
+ * reports the end before it shows any of it.
  */
 (function () {
   var seed = SEED;
   var word = WORD;
-  // The longest that a timer of the page's core is told; rollouts end earlier.
+  // Longest time for a timer of the page's core; rollouts end earlier.
   var day = 24 * 60 * 60 * 1000;
   var begin = core.startEpisode;
   var end = core.endEpisode;
@@ -13,13 +13,13 @@
   var toJson = JSON.stringify;
   var hasBegun = false;
 
-  // Some pages choose while they load.
+  // Some pages make random choices while they load.
   Math.seedrandom(seed);
   core.countdownTimer = function () {};
 
   core.startEpisode = function () {
     begin.call(core);
-    // They tell the reward, and mark each click.
+    // These elements show the reward, and mark each click.
     for (var name of ["reward-display", "click-canvas"]) document.getElementById(name).style.display = "none";
     if (hasBegun) {
       core.cover_div.onclick = null;
@@ -33,13 +33,13 @@
   };
 
   core.endEpisode = function (raw) {
-    // The core ends an episode once.
+    // The core has already ended this episode.
     if (core.EP_TIMER === null) return;
     if (word !== null) tell(raw);
     end.apply(core, arguments);
   };
 
-  /** Waits for the answer, so that no picture shows an end that is not yet known. */
+  /** Waits for the answer, so that no picture shows an end that the service does not know yet. */
   function tell(raw) {
     var request = new Request();
     request.open("POST", "/ended", false);

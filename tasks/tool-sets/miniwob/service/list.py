@@ -1,9 +1,9 @@
-"""Prints what the pages ask for, and how they are solved where `solve.js` knows: a JSON value a line.
+"""Prints the instruction of each page, and its solution if `solve.js` knows one: a JSON value a line.
 
     python3 list.py 2 click-test click-link …     seeds 0 and 1 of these pages
     python3 list.py 1 --without use-slider …      all pages but these
 
-Each page is opened in the browser in which tasks show it, at the size of their screen. So places of known solutions are those of tasks.
+Opens each page in the browser of its tasks, at the size of their screen. So the coordinates of known solutions are valid in tasks.
 """
 
 import json
@@ -52,7 +52,7 @@ def listed(seeds, names):
         Thread(target=lambda: said.append(browser.stderr.read()), daemon=True).start()
         limit = time.monotonic() + 60 + SECONDS_A_PAGE * len(names) * seeds
         try:
-            # A browser that has ended lists nothing more.
+            # If the browser has ended, it lists no more pages.
             while not done.wait(1) and browser.poll() is None and time.monotonic() < limit:
                 pass
             is_done = done.is_set()
@@ -74,7 +74,7 @@ def wanted(asked):
 
 
 def driver(seeds, names):
-    # The frame has the size of the screen on which tasks show the page.
+    # The frame is as large as the screen of the tasks.
     return (
         "<!doctype html><style>body{margin:0}iframe{border:0;display:block}</style>"
         f"<script>const seeds = {seeds}, names = {json.dumps(names)};</script><script src=/solve.js></script>"

@@ -1,6 +1,6 @@
-"""Serves pages of MiniWoB++ as they are published, with `episode.js` behind their core.
+"""Serves the published pages of MiniWoB++, with `episode.js` after their core script.
 
-Each page stands below a folder that names its seed: /3/miniwob/click-test.html. All of its files are asked for by paths beside it.
+Each page lies below a folder that names its seed: /3/miniwob/click-test.html. It asks for its files by relative paths.
 """
 
 import json
@@ -17,7 +17,7 @@ PORT = 8000
 KINDS = {".css": "text/css", ".gif": "image/gif", ".html": "text/html", ".js": "text/javascript", ".png": "image/png", ".svg": "image/svg+xml"}
 PATH = re.compile(r"/(?P<seed>\d{1,9})/(?P<file>(?:core|common|miniwob)/[\w./-]+)")
 
-#: Some pages show what was typed as markup. Such markup shall run no script: only those of the page itself have the nonce.
+#: Some pages show typed text as markup. Such markup must run no script, so only the page's own scripts have the nonce.
 POLICY = (
     "default-src 'self'; script-src 'nonce-{nonce}'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
     "object-src 'none'; base-uri 'none'; form-action 'none'"
@@ -30,11 +30,11 @@ def page_names():
 
 class Pages(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    #: What a page sends with the end of its episode; null: nothing is sent.
+    #: The secret that a page sends with the end of its episode; None: it sends no end.
     word = None
 
     def may_show(self, seed, page):
-        """Is the page with this seed one that is served?"""
+        """May this page be shown with this seed?"""
         raise NotImplementedError
 
     def do_GET(self):
@@ -45,7 +45,7 @@ class Pages(BaseHTTPRequestHandler):
             return self.send(404, b"not found", "text/plain")
         seed, content = int(found["seed"]), file.read_bytes()
         if file.suffix == ".html":
-            # A page's own words in its address would make another task of it.
+            # A query in the address would make another task of the page.
             if address.query or not self.may_show(seed, file.stem):
                 return self.send(404, b"not found", "text/plain")
             return self.send_page(content.decode())

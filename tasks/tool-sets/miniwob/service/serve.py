@@ -1,10 +1,10 @@
-"""Serves one page of MiniWoB++ to the screen, and tells at /graded how its first episode ended.
+"""Serves one page of MiniWoB++ to the screen. Reports at /graded how its first episode ended.
 
     python3 serve.py click-test 3           at port 8000
     python3 serve.py click-test 3 0         at a free port, which is printed
 
-The agent has a mouse and a keyboard of the browser alone, so it cannot send what the page sends: that has a word which only the
-page's own scripts hold, in a header that no form and no address can set.
+The agent has only a mouse and a keyboard in the browser, so it cannot send the page's report. The report has a secret word in a header
+that no form and no address can set. Only the page's own scripts hold this word.
 """
 
 import json
@@ -18,7 +18,7 @@ from threading import Lock
 from pages import PORT, Pages
 
 LONGEST = 1_000
-#: Pages whose reward tells how near an answer came, and the reward from which it is near enough.
+#: Pages that reward how near an answer comes, and the reward that is near enough.
 NEAR = {
     **{page: 0.8 for page in ("bisect-angle", "circle-center", "draw-circle", "draw-line", "find-midpoint", "right-angle")},
     **{page: 0.95 for page in ("use-colorwheel", "use-colorwheel-2")},
@@ -27,14 +27,14 @@ lock = Lock()
 
 
 def is_solved(page, raw):
-    """Where a page rewards parts of the right answer, all of it is asked for."""
+    """True for the whole right answer. Parts of it are not enough, even if the page rewards them."""
     return raw is not None and raw >= NEAR.get(page, 1)
 
 
 def handler_of(page, seed):
     class Episode(Pages):
         word = secrets.token_urlsafe(16)
-        #: The reward of the first episode that ended, before any discount for time; null: none ended.
+        #: The end of the first episode. `raw`: its reward, before any discount for time; None: there is no reward.
         ended = {"ended": False, "raw": None}
 
         def may_show(self, asked_seed, asked_page):
@@ -54,7 +54,7 @@ def handler_of(page, seed):
             raw = json.loads(body)["raw"]
             is_number = isinstance(raw, (int, float)) and not isinstance(raw, bool) and math.isfinite(raw)
             with lock:
-                # What happens after the end counts for nothing, another try neither.
+                # Only the first end counts. Later events and other tries do not.
                 if not Episode.ended["ended"]:
                     Episode.ended = {"ended": True, "raw": raw if is_number else None}
             return self.send_json(200, {})
@@ -65,7 +65,7 @@ def handler_of(page, seed):
 if __name__ == "__main__":
     name, number = sys.argv[1], int(sys.argv[2])
     port = int(sys.argv[3]) if len(sys.argv) > 3 else PORT
-    # The first process of a container gets no signal that it does not ask for.
+    # The first process of a container gets only signals that it handles.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ThreadingHTTPServer(("127.0.0.1", port), handler_of(name, number)) as server:
         print(server.server_port, flush=True)

@@ -1,6 +1,6 @@
 /**
- * Opens pages in a frame of the size of a task's screen, and solves those below as a person would: by what is asked and shown. Each
- * step is noted as a call of the tool `computer` and done in the page at once, so that the next one sees what it led to.
+ * Opens pages in a frame of the size of a task's screen. Solves the pages below as a person would: from the instruction and the screen.
+ * Notes each step as a call of the tool `computer`, and does it in the page at once. So the next step sees its effect.
  */
 (function () {
   var screen = 320;
@@ -19,7 +19,7 @@
     var loaded = new Promise((resolve) => frame.addEventListener("load", resolve));
     document.body.append(frame);
     await loaded;
-    // Some pages go on after they were loaded.
+    // Some pages still change after they were loaded.
     await sleep(30);
     var page = new Page(frame.contentWindow);
     var row = { page: name, seed: seed, utterance: page.asked, calls: null, why: "" };
@@ -41,7 +41,7 @@
       this.window = window;
       this.document = window.document;
       this.calls = [];
-      // Some pages add the parts of what they ask for.
+      // Some pages return an object that has the instruction and its parts.
       var said = window.core.getUtterance();
       this.asked = typeof said === "string" ? said : said.utterance;
     }
@@ -56,14 +56,14 @@
       return found;
     }
 
-    /** The first that can be seen, and has this text. */
+    /** Returns the first visible element with this text. */
     withText(selector, text) {
       var found = this.all(selector).find((one) => one.textContent.trim() === text && one.getClientRects().length > 0);
       if (found === undefined) throw new Error("there is no " + selector + " with " + text);
       return found;
     }
 
-    /** What `pattern` has in brackets, in what is asked. */
+    /** Returns the groups of `pattern` in the instruction. */
     said(pattern) {
       var found = pattern.exec(this.asked);
       if (found === null) throw new Error("what is asked has another form");
@@ -71,7 +71,7 @@
     }
 
     async click(element) {
-      // A link over two lines has its middle beside it.
+      // The centre of a link over two lines may lie beside it.
       var rect = [...element.getClientRects()].find(({ width, height }) => width > 0 && height > 0);
       if (rect === undefined) throw new Error("what is to be clicked cannot be seen");
       var [x, y] = [Math.floor(rect.left + rect.width / 2), Math.floor(rect.top + rect.height / 2)];
@@ -133,7 +133,7 @@
     await page.click(page.one("#subbtn2"));
   }
 
-  /** Boxes or circles with these names beside them. */
+  /** Clicks the boxes or circles with these labels. */
   async function choose(page, list) {
     for (var name of list) await page.click(page.withText("label", name).querySelector("input"));
     await page.submit();
@@ -155,7 +155,7 @@
     await page.submit();
   }
 
-  /** Opens one part after the other until the link can be seen. */
+  /** Opens one part after the other until the link is visible. */
   async function findLink(page, parts, seconds) {
     var word = page.said(/"(.*)"/);
     var isSeen = () => page.all(".alink").some((one) => one.textContent === word && one.getClientRects().length > 0);
@@ -314,7 +314,7 @@
     "guess-number": async (page) => {
       for (var guess = 0; guess < 10 && !page.window.WOB_DONE_GLOBAL; guess++) {
         await page.click(page.one("#tt"));
-        // What is typed takes the place of the number before.
+        // The typed number replaces the earlier one.
         page.calls.push({ action: "key", key: "ctrl+a" });
         page.one("#tt").value = "";
         await page.type(String(guess));
@@ -358,7 +358,7 @@
       await page.click(page.one("#cancel"));
     },
     "tic-tac-toe": async (page) => {
-      // The other side plays by the seed, so what wins once wins again.
+      // The opponent plays by the seed, so the same moves win again.
       while (!page.window.WOB_DONE_GLOBAL) await page.click(page.one("#ttt-" + bestMove(page.window.gameState)));
     },
     "find-greatest": async (page) => {
@@ -386,7 +386,7 @@
     return (number) => number % 2 === (/odd/.test(asked) ? 1 : 0);
   }
 
-  /** Wins, else keeps the other side from it, else the middle, a corner, any. */
+  /** Wins if possible, else blocks the opponent, else takes the middle, a corner or any field. */
   function bestMove(state) {
     var lines = [
       [0, 1, 2],

@@ -1,4 +1,4 @@
-/** The service that shows a page of MiniWoB++, with a small page in the place of the package's. */
+/** Checks the service that shows a page of MiniWoB++, with a small page instead of the package's. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
