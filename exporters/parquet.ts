@@ -20,7 +20,7 @@ export const parquet = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "B",
-    rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) if no row fits. Nothing is padded. Missing logprobs are null.",
+    rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) if no row fits. Rows are not padded. Missing logprobs are null.",
     teacher: "`teacher_logprobs`",
     loader: null,
     proof: { how: "trainer", by: "pyarrow 26.0.1" },

@@ -17,7 +17,7 @@ export const tinker = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "C",
-    rows: "A Datum for each branch of a rollout; the rollout's reward counts once in its group. Nothing is padded. A rollout that trains nothing is a Datum of mask 0. The loader turns pictures (`media`) into image chunks, which tinker takes as PNG or JPEG.",
+    rows: "One Datum for each branch of a rollout; the rollout's reward counts once in its group. Rows are not padded. A rollout without trained tokens gives a Datum of mask 0. The loader turns pictures (`media`) into image chunks, which tinker takes as PNG or JPEG.",
     teacher: "`teacher_logprobs`, beside the Datum",
     loader: "alidade.loaders.tinker",
     proof: { how: "trainer", by: "tinker 0.38.0, tinker-cookbook 0.6.1" },

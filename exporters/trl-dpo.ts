@@ -22,7 +22,7 @@ export const trlDpo = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "none",
-    rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts whose first difference is a tool result. The ids are the sampled ones. They are null if the two prompts had different tokens, or if they had pictures. TRL tokenises the messages itself unless the loader's trainer is used.",
+    rows: "One line a pair. A group with equal rewards has no pairs. Two rollouts make no pair if their first difference is a tool result. The ids are the sampled ones. They are null if the two prompts had different tokens, or if they had pictures. TRL tokenises the messages itself unless the loader's trainer is used.",
     loader: "alidade.loaders.trl",
     proof: { how: "trainer", by: "trl 1.16.0" },
   },

@@ -8,7 +8,7 @@ export const routingReasons = {
   },
   streamed: {
     what: "Alidade does not ask for experts here: a live session, a raw prompt, or pictures.",
-    cure: "leave `relay` at `buffered` for what is trained",
+    cure: "leave `relay` at `buffered` for sessions that are trained",
   },
   misfit: {
     what: "What the engine told does not fit the tokens of the call.",
