@@ -1,9 +1,15 @@
-/** Lists the stored bytes that a trajectory names: its pictures, and blobs of its tokens. They travel with the trajectory. */
+/** Finds the stored bytes that a trajectory names: pictures, and numbers of tokens. A copy of the trajectory needs them too. */
 import type { Trajectory } from "../schema/trajectory.ts";
+import type { Media } from "./media.ts";
 import { imagesIn, isStored } from "./stored-picture.ts";
 
 /** Returns each hash once. */
 export function namedBytes({ messages, blobs }: Pick<Trajectory, "messages" | "blobs">): string[] {
   const pictures = imagesIn(Object.values(messages)).flatMap((part) => (isStored(part) ? [part.sha256] : []));
   return [...new Set([...pictures, ...blobs.map(({ ref }) => ref)])];
+}
+
+/** Copies the bytes with these hashes. Throws what `read` and `keep` throw. */
+export function copyNamed(hashes: Iterable<string>, from: Pick<Media, "read">, to: Pick<Media, "keep">): void {
+  for (const sha256 of hashes) to.keep(sha256, from.read(sha256));
 }

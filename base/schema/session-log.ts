@@ -238,9 +238,9 @@ export const RoutingType = z.enum(["uint8", "uint16", "int32"]);
 export type RoutingType = z.infer<typeof RoutingType>;
 
 /**
- * Which experts the tokens of a call took: a row a token, and in it `top_k` numbers for each of `layers`, in this order, as bytes
- * with this hash. Row 0 is about token `start` of the call's prompt and sample. The base call, earlier in the log, begins with the
- * tokens before `start`, and has their rows. The last sampled token never has a row: nothing was computed on it.
+ * The experts that the tokens of a call took, as bytes with this hash. Each token has a row of `layers` × `top_k` numbers. Row 0 is
+ * about token `start` of the call's prompt and sample. The base call stands earlier in the log and has the rows of the tokens before
+ * `start`. The last sampled token never has a row, because the engine computed nothing on it.
  */
 export const RoutingRecord = z.strictObject({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
@@ -254,8 +254,8 @@ export const RoutingRecord = z.strictObject({
 });
 export type RoutingRecord = z.infer<typeof RoutingRecord>;
 
-/** How many bytes it names. */
-export const routingBytesOf = ({ rows, layers, top_k, dtype }: RoutingRecord): number =>
+/** The length of the bytes that it names. */
+export const routingBytesOf = ({ rows, layers, top_k, dtype }: Pick<RoutingRecord, "rows" | "layers" | "top_k" | "dtype">): number =>
   rows * layers * top_k * { uint8: 1, uint16: 2, int32: 4 }[dtype];
 
 export const RoutingReason = z.enum(wordsOf(routingReasons));
@@ -274,9 +274,9 @@ export const CallFinished = z.strictObject({
   /** One logprob for each sampled id, in nats; null for a missing one. The whole list is null where the engine gave none. */
   logprobs: Logprobs.nullable(),
   logprob_semantics: LogprobSemantics,
-  /** Absent: not on record. */
+  /** Absent: the log does not have it. */
   routing: RoutingRecord.optional(),
-  /** Why it is not. Absent: it is, or the model has no experts, or an older release wrote it. */
+  /** Why `routing` is absent. Absent itself: `routing` is there, the model has no experts, or an older release wrote the log. */
   routing_missing: RoutingReason.optional(),
   /** One for each sampled id, for the answer. Absent: the request did not ask for them, or the engine did not tell them all. */
   tokens: z.array(SampledToken).optional(),

@@ -1,6 +1,6 @@
 /**
- * The teacher of a run or of a node: it scores each rollout that has been graded, before its trajectory is kept. A teacher that
- * does not answer costs a rollout its scores and a bounded time, and nothing else.
+ * The teacher of a run or a node. It scores each graded rollout before the trajectory is kept. If the teacher does not answer, the
+ * rollout loses a bounded time and its scores. Its reward and its record stay.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { asAlidadeError, messageOf } from "../../base/errors.ts";
@@ -16,9 +16,9 @@ export type RolloutTeacherSetup = {
   teacher: AskableTeacher;
   /** Rollouts at once. */
   atOnce: number;
-  /** How often it is asked about a rollout that it does not answer. */
+  /** Asks so many times about a rollout that gets no answer. */
   tries: number;
-  /** How long a rollout waits for it, its place in the line and all tries included. */
+  /** Time limit of a rollout at the teacher: the wait in the line, and all tries. */
   seconds: number;
   /** Gets a sentence for each rollout that is not scored. */
   note: (text: string) => void;
@@ -26,7 +26,7 @@ export type RolloutTeacherSetup = {
   pause?: (milliseconds: number, signal: AbortSignal) => Promise<void>;
 };
 
-/** Null logprobs for the reason, in the place of scores. `why`: a sentence. */
+/** Stands in the place of scores: all logprobs are null for `reason`. `why` is a sentence. */
 type Unscored = { reason: TeacherReason; why: string };
 
 export class RolloutTeacher {
@@ -42,8 +42,8 @@ export class RolloutTeacher {
   async teach(trajectory: Trajectory, signal: AbortSignal): Promise<Trajectory> {
     const { teacher, note } = this.#setup;
     const { tokenizer, sampled_by } = compareTokenizers(teacher.tokenizer, trajectory);
-    const why = `it has another tokenizer than ${sampled_by ?? "the model"} that sampled it`;
-    const found = tokenizer === "other" ? otherTokenizer(why) : await this.#scores(trajectory, tokenizer, signal);
+    const other = { reason: "other_tokenizer", why: `it has another tokenizer than ${sampled_by ?? "the model"} that sampled it` } as const;
+    const found = tokenizer === "other" ? other : await this.#scores(trajectory, tokenizer, signal);
     if ("scores" in found) return withTeacher(trajectory, found.teacher, found.scores);
     note(`${trajectory.task.id}/${trajectory.group.sample_index} has no logprobs of the teacher ${teacher.model}: ${found.why}`);
     return withTeacher(trajectory, toTeacher(teacher, tokenizer), unscoredNodes(trajectory, found.reason));
@@ -78,13 +78,9 @@ export class RolloutTeacher {
   }
 }
 
-/** An engine that restarts needs longer; then the time of the rollout bounds the tries. */
+/** The pause grows four times with each try. An engine that restarts may need longer than all of them. */
 const firstPauseMs = 1_000;
 
 async function pauseByClock(milliseconds: number, signal: AbortSignal): Promise<void> {
   await sleep(milliseconds, undefined, { signal });
-}
-
-function otherTokenizer(why: string): Unscored {
-  return { reason: "other_tokenizer", why };
 }

@@ -3,10 +3,10 @@ import { AlidadeError } from "../../base/errors.ts";
 /** A key is ours, made of ids; anything else could lead out of its place. */
 const safeKey = /^[A-Za-z0-9_-]+(?:\/[A-Za-z0-9_-]+){0,3}(?:\.[a-z]+){1,2}$/;
 
-/** Below the name of a rollout: copies of the logs of its sessions, while it runs. */
+/** Folder below the name of a rollout. While the rollout runs, it holds copies of its session logs. */
 export const logsFolder = "logs";
 
-/** The file or the draft of one; `name`: without its folder. */
+/** Does this file, or this draft of a file, belong to the attempt or an earlier one? `name` is without its folder. */
 export const isLogUpTo = (name: string, attempt: number): boolean => Number.parseInt(name, 10) <= attempt;
 
 export const isBlobKey = (word: string): boolean => safeKey.test(word);

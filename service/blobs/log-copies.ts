@@ -1,7 +1,6 @@
 /**
- * The log of a session lies on the disk of its node. While a rollout runs, its log is copied to the place of trajectories, part after
- * part, so that another node can go on with the rollout if this one dies. Parts of an attempt are numbered from 1, and the first
- * parts of a log are what its process knew at that time.
+ * Copies of session logs. A log lies on the disk of its node. While a rollout runs, the node copies its log to the place of
+ * trajectories, part by part. If the node dies, another one continues from the parts. The parts of an attempt have numbers from 1.
  */
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
@@ -14,7 +13,7 @@ import type { Blobs } from "./blobs.ts";
 import { logsFolder } from "./keys.ts";
 import { PackedPicture } from "./pictures.ts";
 
-/** What is known of the attempt beside its log. */
+/** Facts about the attempt that its log does not hold. */
 export const LogCopyHead = z.strictObject({
   session_id: z.string(),
   harness: z.string(),
@@ -24,22 +23,22 @@ export const LogCopyHead = z.strictObject({
 });
 export type LogCopyHead = z.infer<typeof LogCopyHead>;
 
-/** `pictures`: those that no earlier part of the session had. */
+/** `pictures`: without the pictures of earlier parts of the session. */
 const LogPart = z.strictObject({ head: LogCopyHead, entries: z.array(LogEntry), pictures: z.array(PackedPicture) });
 export type LogPart = z.infer<typeof LogPart>;
 
 export type LogCopy = LogPart;
 
-/** In characters of JSON, all parts together, pictures included: the reader holds them. */
+/** Characters of JSON in all parts together, with pictures. The reader holds them in memory. */
 export const longestLogCopy = 128 * 1024 * 1024;
 
 const copyKey = new RegExp(`^[\\w-]+/[\\w-]+/${logsFolder}/\\d{1,9}-\\d{1,9}\\.json\\.zst$`);
 
 export const isLogCopyKey = (word: string): boolean => copyKey.test(word);
 
-/** `name`: of the rollout's blobs. Returns how many characters of JSON it holds. */
-export function packLogPart(part: LogPart): { text: string; pack: () => Promise<Buffer> } {
-  const text = JSON.stringify(part);
+/** `entries`: the JSON of the entries, which the caller has read already. Returns the JSON of the part as `text`. */
+export function packLogPart(entries: string, { head, pictures }: Omit<LogPart, "entries">): { text: string; pack: () => Promise<Buffer> } {
+  const text = `{"head":${JSON.stringify(head)},"entries":${entries},"pictures":${JSON.stringify(pictures)}}`;
   // The checksum finds a damaged part when it is read.
   return { text, pack: () => promisify(zstdCompress)(text, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }) };
 }
@@ -47,8 +46,8 @@ export function packLogPart(part: LogPart): { text: string; pack: () => Promise<
 export const logPartKey = (name: string, attempt: number, part: number): string => `${name}/${logsFolder}/${attempt}-${part}.json.zst`;
 
 /**
- * null: nothing of the attempt was copied. Where an attempt had several sessions, the last one. Throws `store_error` if the place
- * cannot be read, or a part is damaged, and the reason of `patient`, which ends the waiting for a place that is away.
+ * Returns the copied log of the attempt's last session; null: no part was copied. Throws `store_error` if the place cannot be read
+ * or a part is damaged. `patient` ends the wait for a place that does not answer; then its reason is thrown.
  */
 export async function readLogCopy(
   blobs: Pick<Blobs, "get" | "place">,

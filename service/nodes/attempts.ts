@@ -39,10 +39,10 @@ export type AttemptSetup = {
 
 type Payload = AttemptResult["payload"];
 
-/** Copies of earlier attempts that are looked for: more kills without a finished call set a rollout aside. */
+/** Looks for the copies of so many earlier attempts. After more kills without a finished call the ledger sets the rollout aside. */
 const mostLooked = 10;
 
-/** What is kept of an attempt outside of this machine. */
+/** Keeps parts of an attempt outside of this machine. */
 type Kept = { keep: (payload: Payload) => void; copier?: LogCopier };
 
 export class Attempts {
@@ -108,7 +108,7 @@ export class Attempts {
     return made;
   }
 
-  /** null: nothing of the rollout was sampled by a process that died, or nothing of it is known. */
+  /** null: no process that died has sampled for the rollout, or this node knows of none. */
   async #resumeOf(claim: Claim, harness: Harness, stop: AbortSignal): Promise<ResumePlan | null> {
     const { setup, left } = this.#node;
     const { rollout_id, task, task_hash } = claim;
@@ -116,16 +116,15 @@ export class Attempts {
     const dead = { task, task_hash, harness, wanted: setup.resume ?? "replay" };
     const { store } = setup.proxy.sessions;
     const copy = await this.#copyOf(claim, own?.attempt ?? 0, stop);
-    if (copy instanceof AlidadeError) {
-      // What the node knows itself is older, and whole.
+    if (copy === null || copy instanceof AlidadeError) {
+      // The node's own record is older than an unreadable copy, and whole.
       const plan = own === undefined ? null : await toResumePlan(store, { ...dead, record: own });
-      return plan ?? { how: "again", again_tokens: own?.resume?.again_tokens ?? 0, why: copy.message };
+      return plan ?? (copy && { how: "again", again_tokens: own?.resume?.again_tokens ?? 0, why: copy.message });
     }
-    if (copy === null) return own === undefined ? null : toResumePlan(store, { ...dead, record: own });
     const { head, entries, pictures } = copy;
     const plan = await toResumePlan({ read: async () => entries }, { ...dead, record: head });
     if (plan?.how !== "replay") return plan;
-    // The node's own earlier attempt at it may still be ending here, further than its copy.
+    // An earlier attempt of this node may still be ending. Its log then holds more calls than the copy.
     const local = await store.read(head.session_id).catch(() => []);
     if (finishedIn(head.session_id, local) > finishedIn(head.session_id, entries)) return toResumePlan(store, { ...dead, record: head });
     for (const { sha256, base64 } of pictures) store.media?.keep(sha256, Buffer.from(base64, "base64"));
@@ -133,7 +132,7 @@ export class Attempts {
     return plan;
   }
 
-  /** What the newest attempt behind `own` left that another node made; null: nothing. An error says why it cannot be read. */
+  /** Returns the copy of the newest attempt of another node after `own`; null: there is none. Returns an error if it cannot be read. */
   async #copyOf({ set_id, rollout_id, attempt }: Claim, own: number, stop: AbortSignal): Promise<LogCopy | AlidadeError | null> {
     const { ledger, blobs } = this.#node;
     if (!ledger.isShared) return null;

@@ -113,7 +113,8 @@ export class LogCopier {
   async #copy(head: LogCopyHead, entries: LogEntry[]): Promise<void> {
     const { blobs, name, attempt } = this.#attempt;
     this.#isDue = false;
-    const { text, pack } = packLogPart({ head, entries, pictures: this.#picturesOf(entries) });
+    const json = JSON.stringify(entries);
+    const { text, pack } = packLogPart(json, { head, pictures: this.#picturesIn(json) });
     this.#length += text.length;
     if (this.#length > longestLogCopy) throw new Error(`it is longer than ${longestLogCopy} characters`);
     await blobs.put(logPartKey(name, attempt, this.#parts + 1), await pack(), this.#stop.signal);
@@ -129,12 +130,12 @@ export class LogCopier {
       note(`${name}: the log of attempt ${attempt} is copied no further (${why}): where this node dies, another one goes on from there`);
   }
 
-  /** Returns the pictures that the entries name and no earlier part had. */
-  #picturesOf(entries: readonly LogEntry[]) {
+  /** The pictures that the JSON of entries names, without those of earlier parts. */
+  #picturesIn(json: string) {
     const { media } = this.#attempt.store;
     if (media === undefined) return [];
-    const named = entries.flatMap((entry) => [...JSON.stringify(entry).matchAll(/"sha256":"([0-9a-f]{64})"/g)]);
-    const hashes = [...new Set(named.map(([, sha256 = ""]) => sha256))].filter((sha256) => !this.#pictures.has(sha256));
+    const named = new Set([...json.matchAll(/"sha256":"([0-9a-f]{64})"/g)].map(([, sha256 = ""]) => sha256));
+    const hashes = [...named].filter((sha256) => !this.#pictures.has(sha256));
     return hashes.flatMap((sha256) => {
       this.#pictures.add(sha256);
       const bytes = readPicture(media, sha256);

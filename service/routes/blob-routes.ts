@@ -21,10 +21,7 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       heldBytes: 4 * 1024 * 1024,
       handle: async ({ param, context, signal }) => {
         const key = keyOf(param("set"), param("rollout"), param("name"));
-        const body = new RequestBytes(context.env.incoming);
-        // A node asks again while a bucket is away, so what it no longer waits for is let go.
-        await blobs.putPieces(key, piecesOf(key, sent(body.pieces({ limit: mostBytes }))), signal);
-        return { key, bytes: body.size };
+        return keepBody(blobs, key, context.env.incoming, signal, (pieces) => piecesOf(key, pieces));
       },
     }),
     defineRoute({
@@ -36,10 +33,7 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       status: 201,
       heldBytes: 4 * 1024 * 1024,
       handle: async ({ param, context, signal }) => {
-        const key = logKeyOf(param);
-        const body = new RequestBytes(context.env.incoming);
-        await blobs.putPieces(key, sent(body.pieces({ limit: mostBytes })), signal);
-        return { key, bytes: body.size };
+        return keepBody(blobs, logKeyOf(param), context.env.incoming, signal);
       },
     }),
     defineRoute({
@@ -81,6 +75,20 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       },
     }),
   ];
+}
+
+/** Puts the body of a request below the key. `checked` may refuse it by what it reads. */
+async function keepBody(
+  blobs: Pick<ServiceParts["blobs"], "putPieces">,
+  key: string,
+  incoming: ConstructorParameters<typeof RequestBytes>[0],
+  signal: AbortSignal,
+  checked: (pieces: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array> = (pieces) => pieces,
+): Promise<{ key: string; bytes: number }> {
+  const body = new RequestBytes(incoming);
+  // A node asks again while a bucket is away, so what it no longer waits for is let go.
+  await blobs.putPieces(key, checked(sent(body.pieces({ limit: mostBytes }))), signal);
+  return { key, bytes: body.size };
 }
 
 /** A sender that leaves in the middle is no fault of the place. */

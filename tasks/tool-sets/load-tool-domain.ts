@@ -3,10 +3,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import type { Task } from "../../base/schema/task.ts";
-import { loadEach } from "../load-each.ts";
-import { readRows } from "../readers/read-rows.ts";
 import type { LoadOptions } from "../task-format.ts";
-import { installedSet, type SetSource } from "./installed-set.ts";
+import type { SetSource } from "./installed-set.ts";
+import { loadSetTasks } from "./load-set-tasks.ts";
 import { taskIdOf, toTask } from "./to-task.ts";
 
 export const ToolDomainFiles = [
@@ -25,13 +24,14 @@ export async function loadToolDomain(path: string, file: ToolDomainFile, options
   const { user_model, ...asked } = { user_model: null, ...file };
   const { set, domain } = asked;
   const order = { title: `${set} ${domain}`, key: `${set}-${domain}`, args: [set, domain] };
-  const { folder, rows } = await installedSet(source, order, options);
-  const found = (await readRows(rows, options)).map(({ value }) => ({ value, id: taskIdOf(asked, value) }));
-  const wanted = found.filter(({ id }) => options.only?.has(id) ?? true);
-  return loadEach(
-    wanted,
-    ({ id }) => `${path} ${id}`,
-    async ({ value, id }) => toTask({ ...asked, folder, user_model }, value, `${path} ${id}`),
+  return loadSetTasks(
+    path,
+    source,
+    order,
+    {
+      read: (row) => ({ row, id: taskIdOf(asked, row) }),
+      toTask: (folder, row, where) => toTask({ ...asked, folder, user_model }, row, where),
+    },
     options,
   );
 }

@@ -5,7 +5,7 @@ import type { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import { MediaFolder, mediaFolder } from "../../../base/media/media-folder.ts";
-import { namedBytes } from "../../../base/media/named-bytes.ts";
+import { copyNamed, namedBytes } from "../../../base/media/named-bytes.ts";
 import { groupReasons, rolloutReasons } from "../../../base/schema/reasons/left-out.ts";
 import { type Meaning, meaningOf } from "../../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../../base/schema/reasons/untrained.ts";
@@ -130,10 +130,6 @@ async function* notingNamed(trajectories: AsyncIterable<Trajectory>, shown: Set<
     for (const sha256 of namedBytes(trajectory)) shown.add(sha256);
     yield trajectory;
   }
-}
-
-function copyNamed(hashes: ReadonlySet<string>, from: MediaFolder, to: MediaFolder): void {
-  for (const sha256 of hashes) to.keep(sha256, from.read(sha256));
 }
 
 /** A reader goes by the name: it would take lines of JSON for a Parquet file, or the other way round. */

@@ -1,11 +1,9 @@
 /** Makes rollouts that begin with recorded turns, in a run folder of their own. */
 import { join } from "node:path";
 import { AlidadeError } from "../../../base/errors.ts";
-import type { MediaFolder } from "../../../base/media/media-folder.ts";
-import { namedBytes } from "../../../base/media/named-bytes.ts";
+import { copyNamed, namedBytes } from "../../../base/media/named-bytes.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
-import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { version } from "../../../base/version.ts";
 import { type SessionRecording, toRecording } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
@@ -82,7 +80,7 @@ export async function makeReplays(
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id, alidade_version: version, config, made_by: `alidade ${verb}` });
   // A prompt that is sampled anew shows the recorded pictures.
-  copyNamed(trajectory, store.media, new DiskStore(RunFolder.sessions(path)).media);
+  copyNamed(namedBytes(trajectory), store.media, new DiskStore(RunFolder.sessions(path)).media);
   const atOnce = sampled?.atOnce ?? 1;
   const slots = makeSlots({ init: atOnce, run: atOnce, post: atOnce });
   const place = {
@@ -104,10 +102,6 @@ export async function makeReplays(
   const rollouts = rolloutsOn(machine.setup);
   const outcomes = await Promise.all(plans.map((plan) => rollouts.submit(plan, signal)));
   return { path, source, records: outcomes.map(({ record }) => record) };
-}
-
-function copyNamed(trajectory: Trajectory, from: MediaFolder, to: MediaFolder): void {
-  for (const sha256 of namedBytes(trajectory)) to.keep(sha256, from.read(sha256));
 }
 
 const noEngines = { engines: [], [Symbol.asyncDispose]: async () => undefined };

@@ -15,9 +15,10 @@ what the service gives (base64 by hash).
 """
 
 import base64
-import hashlib
 import io
 import os
+
+from .stored import read_stored
 
 
 class MediaError(ValueError):
@@ -41,26 +42,10 @@ def read_bytes(row, pictures):
     """The bytes of each picture, in the order of the row. `pictures`: the folder of the files, or the service's base64 by hash."""
     found = []
     for picture in row.get("media") or []:
-        data = _bytes_of(picture["sha256"], pictures)
-        if hashlib.sha256(data).hexdigest() != picture["sha256"]:
-            raise MediaError(f"the picture {picture['sha256']} of {_place(pictures)} holds other bytes: copy it again from the run")
-        found.append(data)
+        if pictures is None:
+            raise MediaError(f"the row shows the picture {picture['sha256']}: say where its bytes are")
+        found.append(read_stored(picture["sha256"], pictures, "picture", MediaError))
     return found
-
-
-def _bytes_of(sha256, pictures):
-    if pictures is None:
-        raise MediaError(f"the row shows the picture {sha256}: say where its bytes are")
-    if isinstance(pictures, dict):
-        if sha256 not in pictures:
-            raise MediaError(f"the service gave no picture {sha256}")
-        return base64.b64decode(pictures[sha256])
-    with open(os.path.join(pictures, sha256), "rb") as file:
-        return file.read()
-
-
-def _place(pictures):
-    return "the service" if isinstance(pictures, dict) else pictures
 
 
 def image_type(data):

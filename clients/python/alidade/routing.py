@@ -1,4 +1,4 @@
-"""Which experts of a mixture of experts the tokens of a row took, for trainers that replay them; standard library only.
+"""Reads which experts the tokens of a row took, for trainers that replay them. Needs the standard library only.
 
     from alidade import read, routing
 
@@ -6,13 +6,11 @@
         experts = routing.experts(row, "media")  # a memoryview (tokens, layers, experts a token), or None
         numpy.asarray(experts)
 
-Entry i is about token i of `row["token_ids"]`. Nothing was computed on a last sampled token, so it may have no entry. None: the
-numbers of some other token are not on record, and nothing may stand in for them.
+Entry i is about token i of `row["token_ids"]`. A last sampled token may have no entry, because the engine computed nothing on it.
+Returns None if the numbers of another token are not on record.
 """
 
-import base64
-import hashlib
-import os
+from .stored import read_stored
 
 _codes = {"uint8": "B", "uint16": "H", "int32": "i"}  # little-endian, as machines with GPUs are
 
@@ -40,20 +38,9 @@ def experts(row, files):
 
 
 def _rows(part, files):
-    data = _bytes(part["sha256"], files)
-    if hashlib.sha256(data).hexdigest() != part["sha256"]:
-        raise RoutingError(f"the file {part['sha256']} holds other bytes: copy it again from the run")
+    data = read_stored(part["sha256"], files, "file", RoutingError)
     size = {"uint8": 1, "uint16": 2, "int32": 4}[part["dtype"]] * part["layers"] * part["top_k"]
     told = data[part["row"] * size : (part["row"] + part["length"]) * size]
     if len(told) != part["length"] * size:
         raise RoutingError(f"the file {part['sha256']} has fewer rows than the row names")
     return told
-
-
-def _bytes(sha256, files):
-    if isinstance(files, dict):
-        if sha256 not in files:
-            raise RoutingError(f"the service gave no bytes {sha256}")
-        return base64.b64decode(files[sha256])
-    with open(os.path.join(files, sha256), "rb") as file:
-        return file.read()

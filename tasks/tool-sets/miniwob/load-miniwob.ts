@@ -10,11 +10,10 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { hashOf } from "../../../base/schema/ids.ts";
 import type { Task } from "../../../base/schema/task.ts";
-import { loadEach } from "../../load-each.ts";
-import { readRows } from "../../readers/read-rows.ts";
 import { parseTask } from "../../task-error.ts";
 import type { LoadOptions } from "../../task-format.ts";
-import { installedSet, type SetSource } from "../installed-set.ts";
+import type { SetSource } from "../installed-set.ts";
+import { loadSetTasks } from "../load-set-tasks.ts";
 import { MiniwobRow, miniwobId, toMiniwobTask } from "./to-miniwob-task.ts";
 
 /**
@@ -58,13 +57,17 @@ const source: SetSource = {
 
 export async function loadMiniwob(path: string, { pages, seeds }: MiniwobFile, options: LoadOptions): Promise<Task[]> {
   const args = [String(seeds), ...(pages ?? ["--without", ...leftOut])];
-  const { folder, rows } = await installedSet(source, { title: "miniwob", key: hashOf(args).slice(0, 16), args }, options);
-  const found = (await readRows(rows, options)).map(({ value }) => parseTask(MiniwobRow, value, path));
-  const wanted = found.map((row) => ({ row, id: miniwobId(row) })).filter(({ id }) => options.only?.has(id) ?? true);
-  return loadEach(
-    wanted,
-    ({ id }) => `${path} ${id}`,
-    async ({ row, id }) => toMiniwobTask(folder, row, `${path} ${id}`),
+  return loadSetTasks(
+    path,
+    source,
+    { title: "miniwob", key: hashOf(args).slice(0, 16), args },
+    {
+      read: (value) => {
+        const row = parseTask(MiniwobRow, value, path);
+        return { row, id: miniwobId(row) };
+      },
+      toTask: toMiniwobTask,
+    },
     options,
   );
 }
