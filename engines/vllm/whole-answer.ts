@@ -38,6 +38,8 @@ export function wholeAnswer(text: string): { chunk: Buffer; experts: string | nu
 
 /** Bounds the objects that are looked at for each call, because each one costs a scan of the text after it. */
 const objectsACall = 16;
+/** Bounds the scans of a text whose braces never close. Without it a turn of many calls would hold the process for seconds. */
+const mostReads = 64;
 
 type Written = { start: number; end: number; value: unknown };
 
@@ -66,8 +68,10 @@ function rawArguments(
 function writtenObjects(text: string, limit: number): Written[] {
   const found: Written[] = [];
   let start = text.indexOf("{");
-  for (let looked = 0; start !== -1 && looked < limit; looked++, start = text.indexOf("{", start + 1)) {
+  let read = 0;
+  for (let looked = 0; start !== -1 && looked < limit && read < mostReads * text.length; looked++, start = text.indexOf("{", start + 1)) {
     const end = endOfObject(text, start);
+    read += (end ?? text.length) - start;
     const value = end === null ? undefined : tryJson(text.slice(start, end));
     if (end !== null && value !== undefined) found.push({ start, end, value });
   }

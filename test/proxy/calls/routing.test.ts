@@ -139,6 +139,19 @@ test("an answer that writes more objects than it calls tools is read at bounded 
   assert.equal(wholeAnswer("no JSON").chunk.toString(), "no JSON");
 });
 
+test("braces that never close cost a bounded number of looks at the rest, however many calls the turn has", () => {
+  const written = '{ "a": 1}';
+  const calls = Array.from({ length: 20 }, () => ({ function: { name: "x", arguments: '{"a": 1}' } }));
+  const argumentsBehind = (open: number) => {
+    const text = Buffer.from(`${"{ ".repeat(open)}${written} ${"behind ".repeat(200)}`);
+    const message = { tool_calls: calls };
+    const { chunk } = wholeAnswer(JSON.stringify({ choices: [{ message, logprobs: { content: [{ bytes: [...text] }] } }] }));
+    return JSON.parse(chunk.toString()).choices[0].delta.tool_calls[0].function.arguments;
+  };
+  assert.equal(argumentsBehind(20), written);
+  assert.equal(argumentsBehind(200), '{"a": 1}');
+});
+
 test("where the number of experts is unknown, a byte names up to 256 of them, and a number below 0 is none", () => {
   const take = (values: number[], dtype: NpyType) =>
     sampledRouting({
