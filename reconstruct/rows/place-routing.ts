@@ -1,17 +1,17 @@
-/** Gives rows the experts of their tokens, by reference, because the numbers take hundreds of bytes a token. */
+/** Names the experts that the tokens of a row took. Rows hold references, because the numbers are hundreds of bytes a token. */
 import { RoutingType } from "../../base/schema/session-log.ts";
 import type { NodeBlob, Trajectory } from "../../base/schema/trajectory.ts";
 import type { RowPiece } from "../selection/selection.ts";
 import { routedExperts } from "../tree/routing-blobs.ts";
 import type { FlatRow, RowRouting } from "./flat-row.ts";
 
-/** Returns the blobs of each node, in their order. */
+/** The blobs of each node, in their order. */
 export function routingByNode({ blobs }: Pick<Trajectory, "blobs">): Map<string, NodeBlob[]> {
   const routing = blobs.filter(({ name }) => name === routedExperts);
   return Map.groupBy(routing, ({ node_id }) => node_id);
 }
 
-/** Skips a piece behind other tokens than the engine saw: there, the tokens would take other experts. */
+/** Adds references to the row. A piece whose context differs from the engine's gets none: its tokens would take other experts. */
 export function placeRouting(row: FlatRow, start: number, piece: RowPiece, blobs: readonly NodeBlob[]): void {
   if (piece.context !== "exact") return;
   const { from, to } = piece;
@@ -38,8 +38,15 @@ function goesOn(before: RowRouting, next: RowRouting): boolean {
   return before.sha256 === next.sha256 && before.start + before.length === next.start && before.row + before.length === next.row;
 }
 
-/** True if every token has its experts. A last token that was sampled needs none, because the engine computed no step on it. */
+/**
+ * Does each token of the row have its experts, without a hole? `alidade.routing` asks the same. The last token may have none: if it
+ * was sampled, the engine computed nothing on it.
+ */
 export function isRouted({ routing = [], token_ids }: Pick<FlatRow, "routing" | "token_ids">): boolean {
-  const covered = routing.reduce((sum, { length }) => sum + length, 0);
-  return routing.length > 0 && covered >= token_ids.length - 1;
+  let end = 0;
+  for (const { start, length } of routing) {
+    if (start !== end) return false;
+    end += length;
+  }
+  return routing.length > 0 && end >= token_ids.length - 1;
 }

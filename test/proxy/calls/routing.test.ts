@@ -11,6 +11,7 @@ import { wholeAnswer } from "../../../engines/vllm/whole-answer.ts";
 import { keepRouting, mostRoutingBytes } from "../../../proxy/calls/keep-routing.ts";
 import { type SampledRouting, sampledRouting } from "../../../proxy/calls/sampled-routing.ts";
 import { selectRows } from "../../../reconstruct/index.ts";
+import { isRouted } from "../../../reconstruct/rows/place-routing.ts";
 import { bytesOf, expertsAt, type NpyType, npyOf } from "../../fakes/engines/npy.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";
@@ -201,4 +202,12 @@ test("a session keeps experts up to its bound, counted by its log, and names why
   assert.ok(keep(mostRoutingBytes - 4).routing);
   assert.deepEqual(keep(mostRoutingBytes - 3), { routing_missing: "not_kept" });
   assert.equal(kept.length, 1);
+});
+
+test("a row has its experts only if no token before the last one lacks them", () => {
+  const part = (start: number, length: number) => ({ start, length, sha256: "a", row: 0, layers: 1, top_k: 1, dtype: "uint8" as const });
+  const token_ids = [1, 2, 3, 4];
+  assert.ok(isRouted({ token_ids, routing: [part(0, 2), part(2, 1)] }));
+  assert.ok(!isRouted({ token_ids, routing: [part(0, 1), part(2, 2)] }));
+  assert.ok(!isRouted({ token_ids, routing: [part(0, 2)] }));
 });
