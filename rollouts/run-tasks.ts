@@ -205,7 +205,7 @@ function lastOf(records: RolloutRecord[]): Map<string, RolloutRecord> {
   return new Map(records.map((record) => [record.rollout_id, record]));
 }
 
-/** Returns plans, by id, for rollouts that ran when their process died or was stopped. Leaves out rollouts without a sample. */
+/** How rollouts go on that ran when their process died or was stopped, by id. Those that had sampled nothing are left out. */
 async function resumePlans(
   { proxy, resume = "replay" }: BatchSetup,
   { tasks, harness }: Batch,
@@ -229,19 +229,20 @@ async function resumePlans(
 
 const interruptedReason = "interrupted";
 
-/** True if its process was told to end during the attempt. */
+/** Its process was told to end in the middle of it. */
 function isStopped(record: RolloutRecord): boolean {
   return record.state === "done" && brokenBy(record) === "cancelled";
 }
 
-/** Drops stopped attempts whose sessions go on: the next attempt's trajectory has all of their calls. */
+/** Takes out trajectories of stopped attempts whose sessions continue. The next attempt's trajectory has all of their calls. */
 async function handOver({ folder }: BatchSetup, stopped: Iterable<RolloutRecord>, resumed: ReadonlyMap<string, ResumePlan>): Promise<void> {
   const handed = [...stopped].filter(({ rollout_id }) => resumed.get(rollout_id)?.how === "replay");
   for (const record of handed) {
     const message = `the run was stopped in attempt ${attemptKey(record)}: the next attempt goes on with its session`;
     await folder.record({ ...record, error: { code: "cancelled", message, status: null }, summary: null });
   }
-  await folder.leaveOut(new Set(handed.map(attemptKey)));
+  // An earlier resume took the others out, and each call of `leaveOut` writes the whole file anew.
+  await folder.leaveOut(new Set(handed.map(attemptKey).filter((key) => folder.found.kept.has(key))));
 }
 
 /**

@@ -99,11 +99,11 @@ export class RunFolder implements AsyncDisposable {
     await this.#trajectories.append(`${JSON.stringify(trajectory)}\n`);
   }
 
-  /** Removes the trajectories with these `attemptKey`s, because other trajectories contain all of their calls. */
+  /** Takes the trajectories with these attempt keys out of the file. Other trajectories have all of their calls. */
   async leaveOut(keys: ReadonlySet<string>): Promise<void> {
     if (keys.size === 0) return;
     await rewriteTrajectories(this.path, (one) => (keys.has(attemptKey(one)) ? null : one));
-    // The file that was open for appending has been replaced.
+    // The file that was appended to is gone.
     this.#trajectories = this.#scope.use(await Appender.open(join(this.path, "trajectories.jsonl")));
   }
 
