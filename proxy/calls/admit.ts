@@ -37,16 +37,20 @@ export type AdmittedCall = {
   sampling: Sampling;
 };
 
-/** Waits for nothing, so that concurrent calls cannot both take the last of a budget. Throws `budget_spent`, and as the pool's `choose`. */
+/**
+ * Waits for nothing, so that concurrent calls cannot both take the last of a budget. `near`: the engines that it prefers. Throws
+ * `budget_spent`, and as the pool's `choose`.
+ */
 export function admit(
   session: Session,
   { request, labels }: Pick<IdentifiedRequest, "request" | "labels">,
   retryOf: Call | null,
   pool: EnginePool,
+  near?: readonly string[],
 ): AdmittedCall {
   // What a spent budget cut is no failure of an engine: to ask for it again is to ask for more.
   assertWithinBudgets(session, Date.now(), retryOf !== null && retryOf.outcome?.error?.code !== "budget_spent");
-  const wish = { session, model: request.model, agent: labels.agent, request_class: labels.request_class };
+  const wish = { session, model: request.model, agent: labels.agent, request_class: labels.request_class, near };
   const slot = pool.choose(wish);
   return { retryOf, wish, slot, sampling: effectiveSampling(request.sampling, session.spec, placeOf(session, labels, retryOf)) };
 }

@@ -8,6 +8,7 @@ import type { NeutralRequest } from "../../base/schema/message.ts";
 import type { CallLabels } from "../dialects/index.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { fromRecord, placeRequest, type ReplayedRequest } from "../replay/from-record.ts";
+import { enginesOf } from "../replay/recording.ts";
 import { continueFrom } from "../restore/continue-from.ts";
 import { match } from "../restore/match.ts";
 import { type RestoreResult, restore } from "../restore/restore.ts";
@@ -137,10 +138,10 @@ async function findOrBegin(
   const recorded = replayed && (await fromRecord(session, exchange, identified, replayed));
   if (recorded) return { call: recorded, run: null, isReplay: true };
   session.assertOpen();
-  const admitted = admit(session, identified, matched.retryOf, around.pool);
-  const { run, bases } = begin(session, exchange, identified, admitted);
   // What goes on with its own record continues its own tokens, as any other call does.
   const beside = replayed && placed && !replayed.replay.isOwn ? { replay: replayed.replay, recorded: placed.recorded } : null;
+  const admitted = admit(session, identified, matched.retryOf, around.pool, beside ? enginesOf(beside.recorded) : []);
+  const { run, bases } = begin(session, exchange, identified, admitted);
   run.follow(perform(session, { run, bases, identified, admitted, beside }, around));
   await run.recorded;
   return { call: run.call, run, isReplay: false };

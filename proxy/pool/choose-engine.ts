@@ -1,6 +1,6 @@
 /**
  * Which engine a call goes to: those that the rules allow, of these the ones that serve its model and its policy, and of
- * these the one that holds its session's prefix, else the one with the least to do.
+ * these the one that holds its prefix, of the session or of the recording that it forks, else the one with the least to do.
  */
 import { AlidadeError } from "../../base/errors.ts";
 import { nameOfPolicy, type Policy, samePolicy } from "../../base/schema/policy.ts";
@@ -62,14 +62,14 @@ function mayLead(slots: readonly EngineSlot[], { model, route }: ModelPlace, { s
  * One of them: where its gate is shut, or it is full, the call waits there. `avoid` are those that have just failed this call,
  * taken only where there is no other.
  */
-export function pick(among: EngineSlot[], { session }: Wish, avoid: ReadonlySet<EngineSlot>): EngineSlot {
+export function pick(among: EngineSlot[], { session, near = [] }: Wish, avoid: ReadonlySet<EngineSlot>): EngineSlot {
   const fresh = among.filter((slot) => !avoid.has(slot));
   const open = fresh.filter((slot) => slot.gate === null && !slot.breaker.isOpen);
   // Where all of them are unwell the call still goes to one: its own error is the truth about it.
   const well = [open, fresh, among].find((list) => list.length > 0) as EngineSlot[];
   const roomy = well.filter((slot) => slot.hasRoom);
   const best = roomy.length > 0 ? roomy : well;
-  for (const name of session.placement.engineNames) {
+  for (const name of [...near, ...session.placement.engineNames]) {
     const home = best.find((slot) => slot.name === name);
     if (home) return home;
   }

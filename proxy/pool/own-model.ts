@@ -26,8 +26,8 @@ export type Placed = {
   readonly placement: Placement;
 };
 
-/** A call that wants an engine. */
-export type Wish = RouteQuestion & { session: Placed };
+/** A call that wants an engine. `near`: engines that hold its prompt from another session, the best one first. */
+export type Wish = RouteQuestion & { session: Placed; near?: readonly string[] | undefined };
 
 /** What decides where a call goes: the model as it counts here, the rule for it, and the engines that there are for it. */
 export type ModelPlace = { model: string; route: EngineRoute | null; among: readonly EngineSlot[] };

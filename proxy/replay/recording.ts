@@ -47,6 +47,11 @@ export function toRecording(sessionId: string, lines: readonly LogLine[]): Sessi
   return { opened, calls, tools: state.tools };
 }
 
+/** Engines that were given this call's prompt, the last one first. */
+export function enginesOf({ tries }: RecordedCall): string[] {
+  return tries.flatMap(({ engine_name }) => (engine_name === null ? [] : [engine_name])).reverse();
+}
+
 /** Calls that have an answer, and the tokens that were sampled here for them. */
 export function countFinished({ calls }: SessionRecording): { calls: number; sampled_tokens: number } {
   const finished = calls.flatMap(({ call, finished }) => (call.turn && finished && finished.replayed_from === undefined ? [finished] : []));
