@@ -70,6 +70,8 @@ export interface Exporter {
     rows: string;
     /** Fields that a teacher's logprobs have in a row (`alidade score`). Absent: the format has none for them. */
     teacher?: string;
+    /** The field and form that its loader gives the experts of tokens. Absent: its rows do not name them. */
+    experts?: string;
     /** Why its rows leave out calls that saw a picture, if the format itself is the reason. */
     pictures?: string;
     /** Module of the Python package (`clients/python`) that makes the trainer's own objects of the rows; null where the file is all. */

@@ -19,8 +19,9 @@ export const flat = defineExporter({
   saysPictures: true,
   docs: {
     alignment: "B",
-    rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) if no row fits. Rows are not padded. Missing logprobs are null. `media` says which picture stands at which tokens: `[{sha256, start, length}]`. The bytes lie in `media/` beside the file; `alidade.media` makes tensors of them. `routing` names, in the same way, the experts of each token of a model with experts; `alidade.routing.experts` returns them as an array.",
+    rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) if no row fits. Rows are not padded. Missing logprobs are null. `media` says which picture stands at which tokens: `[{sha256, start, length}]`. The bytes lie in `media/` beside the file; `alidade.media` makes tensors of them. `routing` names experts in the same way.",
     teacher: "`teacher_logprobs`",
+    experts: "`alidade.routing.experts` returns them as an array",
     loader: "alidade.rows",
     proof: { how: "ours", by: "the reader in the Python package" },
   },

@@ -14,6 +14,7 @@ export const miles = defineExporter({
     alignment: "A",
     rows: "As many rows as a rollout has branches, together, with one `rollout_id`, over which miles normalises once; groups follow each other, with one `group_index`. A rollout that trains nothing is a row of mask 0 with `remove_sample`. `weight_versions` are the steps of the policy, by which miles finds stale samples (it reads digits only); a policy without a step stands there by its name, and is never stale. `--load-debug-rollout-data` plays the file back. The loader turns pictures (`media`, counted from the first token) into `multimodal_inputs` and `multimodal_train_inputs`.",
     teacher: "`teacher_log_probs`",
+    experts: "`rollout_routed_experts`, int32, for all tokens but the last",
     loader: "alidade.loaders.slime",
     proof: { how: "by_hand", by: "its source of August 2026" },
   },

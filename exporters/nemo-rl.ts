@@ -4,6 +4,7 @@ import type { Trajectory } from "../base/schema/trajectory.ts";
 import { type FlatRow, teacherLogprobs } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
 import { mediaWithin } from "./rows/media.ts";
+import { routingUpTo } from "./rows/routing.ts";
 import { firstPromptOf } from "./shapes/common-prompt.ts";
 import { nemoTurns } from "./shapes/nemo-turns.ts";
 import { groupSize, positionalGroups, type SamplePlace } from "./shapes/positional.ts";
@@ -20,6 +21,7 @@ export const nemoRl = defineExporter({
     alignment: "D",
     rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do. A message has the pictures of its tokens (`media`). The loader turns them into packed tensors.",
     teacher: "`teacher_reference_logprobs`",
+    experts: "`routed_experts` of each message, int16; -1 stands for a token without an entry, which NeMo RL then routes itself",
     loader: "alidade.loaders.nemo_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (advantages, masks)" },
   },
@@ -55,6 +57,7 @@ function toDatum(row: FlatRow, trajectory: Trajectory, { group_index, reward }: 
     message_log,
     // The message log ends with the last trained token, or with the made one of a dummy.
     ...(teacher && { teacher_reference_logprobs: Array.from({ length: end }, (_, at) => (at < teacher.length ? teacher[at] : 0)) }),
+    ...routingUpTo(row, end),
     length: prompt.length,
     loss_multiplier: row.dummy ? 0 : 1,
     total_reward: reward,

@@ -22,6 +22,7 @@ export const parquet = defineExporter({
     alignment: "B",
     rows: "One row for each branch of a rollout with trained tokens, or one dummy row (mask 0, `dummy: true`) if no row fits. Rows are not padded. Missing logprobs are null.",
     teacher: "`teacher_logprobs`",
+    experts: "`alidade.routing.experts` returns them as an array",
     loader: null,
     proof: { how: "trainer", by: "pyarrow 26.0.1" },
   },

@@ -5,6 +5,7 @@ import { type FlatRow, fullLength, perToken, teacherLogprobs } from "../reconstr
 import { defineExporter, type ExportOptions } from "./exporter.ts";
 import { advantageOption, creditOption, rowsWithAdvantage } from "./rows/advantages.ts";
 import { mediaOf } from "./rows/media.ts";
+import { routingOf } from "./rows/routing.ts";
 import { trainedCalls } from "./rows/row-calls.ts";
 import { addLeftOut } from "./shapes/left-out.ts";
 
@@ -21,6 +22,7 @@ export const primeRl = defineExporter({
     alignment: "B",
     rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so a rollout without trained tokens still counts in the baseline. They are reward minus mean, as in prime-rl's GRPO. Each token has its own: `credit` gives a turn that others were forked behind the mean of what came of it. A row of which all are 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Each token has its temperature, so no temperature is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`). The loader turns pictures (`media`) into `mm_kwargs` and `mm_token_type_ids`.",
     teacher: "`ref_logprobs`",
+    experts: "`routed_experts`, bytes with their shape and type; a last token without an entry has 0",
     loader: "alidade.loaders.prime_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (`prepare_batch`, loss)" },
   },
@@ -57,6 +59,7 @@ function toSample(row: FlatRow, trajectory: Trajectory, advantages: number[], { 
     logprobs,
     ...(teacher && { ref_logprobs: teacher }),
     ...mediaOf(row),
+    ...routingOf(row),
     temperatures: perToken(row, ({ trainable, call_id }) => (trainable ? (temperatureOf.get(call_id) ?? filler) : filler)),
     env_name: own.env_name,
     advantages,

@@ -8,6 +8,7 @@ import { responseOnly } from "../reconstruct/index.ts";
 import { defineExporter, noOptions } from "./exporter.ts";
 import { mediaOf } from "./rows/media.ts";
 import { numberSessions } from "./rows/numbering.ts";
+import { routingOf } from "./rows/routing.ts";
 import { callsOfRow } from "./rows/row-calls.ts";
 import { type ScoredRow, scoredRows } from "./shapes/scored-rows.ts";
 
@@ -21,6 +22,8 @@ export const skyrl = defineExporter({
   docs: {
     alignment: "A",
     rows: "As many rows as a rollout has branches, one after the other; the last has `is_last_step` and the reward, so that SkyRL counts the rollout once. The loader refuses several rows unless `step_wise`. A rollout that trains nothing is a row of mask 0. The loader turns pictures (`media`, counted from the first token of the prompt) into `pixel_values` and `image_grid_thw`. SkyRL cannot merge step-wise rows with pictures, so leave `generator.merge_stepwise_output` off.",
+    experts:
+      "`rollout_expert_indices`, one array of uint8 or int16 a row, from the first token of the prompt. SkyRL cannot merge step-wise rows with experts, so leave `generator.merge_stepwise_output` off",
     loader: "alidade.loaders.skyrl",
     proof: { how: "trainer", by: "skyrl 0.4.0" },
   },
@@ -48,6 +51,7 @@ function toSkyRl(row: ScoredRow, trajectory_id: Record<string, unknown>, traject
     loss_masks: mask,
     rollout_logprobs: logprobs,
     ...mediaOf(row),
+    ...routingOf(row),
     stop_reasons: callsOfRow(row, trajectory).at(-1)?.finish_reason === "length" ? "length" : "stop",
     trajectory_ids: trajectory_id,
     is_last_step: last,

@@ -14,6 +14,7 @@ export const slime = defineExporter({
     alignment: "A",
     rows: "As many rows as a rollout has branches, together, with one `rollout_id`; groups follow each other, with one `group_index`. As soon as one rollout has two rows slime makes the whole batch one group: name the loader's `post_process_rewards` in `--custom-reward-post-process-path`. A rollout that trains nothing is a row of mask 0 with `remove_sample`. `--load-debug-rollout-data` trains offline only: slime then starts no engine and updates none. Online, the seam is its `--custom-generate-function-path`. The loader turns pictures (`media`, counted from the first token) into `multimodal_inputs` and `multimodal_train_inputs`.",
     teacher: "`teacher_log_probs`",
+    experts: "`rollout_routed_experts`, int32, for all tokens but the last",
     loader: "alidade.loaders.slime",
     proof: { how: "by_hand", by: "its source of August 2026" },
   },

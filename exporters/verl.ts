@@ -12,6 +12,7 @@ import { mediaOf } from "./rows/media.ts";
 import { numberSessions } from "./rows/numbering.ts";
 import { policyStepsOf } from "./rows/policy-steps.ts";
 import { rolloutComponents } from "./rows/rollout-components.ts";
+import { routingOf } from "./rows/routing.ts";
 import { callsOfRow, turnCount } from "./rows/row-calls.ts";
 import { type ScoredRow, scoredRows } from "./shapes/scored-rows.ts";
 
@@ -26,6 +27,8 @@ export const verl = defineExporter({
     alignment: "A",
     rows: "As many rows as a rollout has branches, all with its reward; verl's V1 trainer counts them once by `key`, its classic one counts every row. The loader pads prompts left and responses right and refuses what is longer. A rollout that trains nothing is a row of mask 0. The loader turns pictures (`media`, counted from the first token of `prompts`) into `multi_modal_inputs` and positions. It needs verl's own processor for this.",
     teacher: "`teacher_ids`, `teacher_logprobs`",
+    experts:
+      "`routed_experts`, int16 `[tokens, layers, experts]` from the first token of the prompt; tokens without an entry, and padding, are 0",
     loader: "alidade.loaders.verl",
     proof: { how: "trainer", by: "verl 0.9.1" },
   },
@@ -67,6 +70,7 @@ function toVerl(row: ScoredRow, { uid, session_id, trajectory, teacher }: VerlRo
     rollout_log_probs: logprobs,
     ...teacherOf(row, teacher === "top-k" ? (trajectory.teacher?.top_k ?? 0) : null),
     ...mediaOf(row),
+    ...routingOf(row),
     reward_score: row.reward,
     reward_extra_info: rolloutComponents(trajectory),
     num_turns: turnCount(callsOfRow(row, trajectory), trajectory),

@@ -12,6 +12,7 @@ import type { TrajectorySource } from "../source/source.ts";
 import { mediaOf, namingPictures } from "./media.ts";
 import { numberIds } from "./numbering.ts";
 import { policyStepsOf } from "./policy-steps.ts";
+import { routingOf } from "./routing.ts";
 import { callsOfRow, inputOf } from "./row-calls.ts";
 
 type TrainingSample = Record<string, unknown>;
@@ -58,6 +59,7 @@ function toSample(
     rollout_log_probs: logprobs,
     ...(teacher && { teacher_log_probs: teacher.slice(prompt_ids.length) }),
     ...mediaOf(row),
+    ...routingOf(row),
     reward: row.reward,
     // miles counts how old a sample is by those of them that are numbers; slime only shows them.
     weight_versions: policyStepsOf(row, trajectory).numbers,

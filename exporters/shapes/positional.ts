@@ -8,6 +8,7 @@ import type { Trajectory } from "../../base/schema/trajectory.ts";
 import type { FlatRow } from "../../reconstruct/index.ts";
 import { type ExportOptions, type ExportReport, emptyReport, type FormatOptions } from "../exporter.ts";
 import { mediaWithin } from "../rows/media.ts";
+import { routingUpTo } from "../rows/routing.ts";
 import { trainedCalls } from "../rows/row-calls.ts";
 import { rowsOf } from "../rows/rows.ts";
 import type { TrajectoryGroup, TrajectorySource } from "../source/source.ts";
@@ -163,10 +164,11 @@ function toSpare({ row, trajectory }: Candidate): Candidate {
 
 function maskedRow(row: FlatRow): FlatRow {
   const length = Math.min(row.token_ids.length, row.prompt_length + 1);
-  const { media: _, ...rest } = row;
+  const { media: _media, routing: _routing, ...rest } = row;
   return {
     ...rest,
     ...mediaWithin(row, 0, length),
+    ...routingUpTo(row, length),
     token_ids: row.token_ids.slice(0, length),
     loss_mask: new Array<0>(length).fill(0),
     logprobs: new Array<null>(length).fill(null),

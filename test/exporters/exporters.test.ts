@@ -10,10 +10,13 @@ import { Trajectory } from "../../base/schema/trajectory.ts";
 import { canonical } from "../../exporters/canonical.ts";
 import { chat } from "../../exporters/chat.ts";
 import { flat } from "../../exporters/flat.ts";
-import { exporterNamed } from "../../exporters/registry.ts";
+import { exporterNamed, exporters } from "../../exporters/registry.ts";
 import { FlatRow, reconstruct, verifyRows } from "../../reconstruct/index.ts";
+import { isRouted } from "../../reconstruct/rows/place-routing.ts";
 import { exported } from "../fakes/records/exported.ts";
+import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
+import { routed } from "../fakes/records/routed.ts";
 import { need } from "../needs.ts";
 
 /** A tool turn, an abandoned answer and its retry, a title call, a call under a grammar and one without logprobs. */
@@ -82,6 +85,24 @@ test("flat rows agree with the tree, and what they leave out has its reason", as
   );
   assert.equal(row.loss_mask.indexOf(1), row.prompt_length);
   assert.ok(row.logprobs.every((logprob, at) => (row.loss_mask[at] === 1 ? typeof logprob === "number" : logprob === null)));
+});
+
+test("rows of trainers that replay experts name those of their own tokens, as flat rows do, and other rows name none", async () => {
+  const trajectories = [routed(goldenTrajectory(), new Map()), routed(goldenSibling(), new Map())];
+  const flatRows = (await exported(flat, trajectories)).rows.map((row) => FlatRow.parse(row));
+  const [, main, , sibling] = flatRows.map(({ routing }) => routing);
+  assert.ok(flatRows.every(isRouted));
+  for (const exporter of exporters.filter(({ extension }) => extension === "jsonl")) {
+    const named = (await exported(exporter, trajectories)).rows.map((row) => row.routing);
+    if (exporter.name === "nemo-rl") assert.deepEqual(named, [main, sibling]);
+    else if (exporter.docs.experts)
+      assert.deepEqual(
+        named,
+        flatRows.map(({ routing }) => routing),
+        exporter.name,
+      );
+    else assert.deepEqual(new Set(named), new Set([undefined]), exporter.name);
+  }
 });
 
 test("flat rows take grammar calls when allowed, and still never train a forced token", async () => {

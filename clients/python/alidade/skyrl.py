@@ -10,7 +10,8 @@ import functools
 from skyrl.train.generators.base import GeneratorInterface, GeneratorOutput
 
 from .live import Live, fenced, is_measured, refuse_other_temperature
-from .loaders.skyrl import pictured
+from .loaders.skyrl import pictured, routed
+from .routing import is_routed
 
 COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_reasons", "rollout_logprobs", "is_last_step")
 
@@ -18,11 +19,12 @@ COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_re
 class AlidadeGenerator(GeneratorInterface):
     """`step_wise`: as the trainer's `generator.step_wise_trajectories`; a rollout of several rows needs it. `task(extras)`: the
     task of a prompt, by default the `task_id` of `alidade tasks export --for skyrl`. `pad`: a token for what is masked. `processor`:
-    the model's own, for tasks with pictures; SkyRL cannot merge step-wise rows then."""
+    the model's own, for tasks with pictures; SkyRL cannot merge step-wise rows then. `replay`: with the experts of each token, for a trainer
+    that replays them."""
 
-    def __init__(self, run, step_wise, task=lambda extras: extras["task_id"], pad=0, processor=None):
+    def __init__(self, run, step_wise, task=lambda extras: extras["task_id"], pad=0, processor=None, replay=False):
         self._live, self._step_wise, self._task, self._pad = Live(run, format="skyrl"), step_wise, task, pad
-        self._processor = processor
+        self._processor, self._replay = processor, replay
 
     async def generate(self, input_batch):
         batch, ids = input_batch["batch_metadata"], input_batch["trajectory_ids"]
@@ -32,7 +34,7 @@ class AlidadeGenerator(GeneratorInterface):
         asked = [(f"{batch.global_step}/{one.instance_id}", one.repetition_id, self._task(extras)) for one, extras in zip(ids, input_batch["env_extras"])]
         lines = await self._live.rollouts(asked)
         # A group in which one has no reward has no baseline: it is masked whole, as SkyRL's own agents mask it.
-        without = {one.instance_id for one, line in zip(ids, lines) if not is_measured(line)}
+        without = {one.instance_id for one, line in zip(ids, lines) if not self._is_whole(line)}
         given = [(one, line.get("pictures"), row) for one, line in zip(ids, lines) for row in self._rows_of(line, one.instance_id in without)]
         rows = [(one, row) for one, _, row in given]
         output = GeneratorOutput(
@@ -41,9 +43,14 @@ class AlidadeGenerator(GeneratorInterface):
             rollout_metrics={"generate/alidade_masked_groups": len(without)},
             **pictured([row for _, row in rows], [pictures for _, pictures, _ in given], self._processor),
         )
+        if self._replay:
+            output.update(routed([row for _, row in rows], {sha256: data for _, pictures, _ in given for sha256, data in (pictures or {}).items()}))
         if not self._step_wise:
             output["is_last_step"] = None
         return output
+
+    def _is_whole(self, line):
+        return is_measured(line) and (not self._replay or all(map(is_routed, line["rows"])))
 
     def _rows_of(self, line, is_masked):
         rows = line["rows"] or [self._blank()]

@@ -14,6 +14,8 @@ import json
 
 from . import media
 from .live import Live, fenced, is_measured, refuse_other_temperature
+from .loaders.slime import replayed
+from .routing import is_routed_line
 from .service import Service
 from .teachers import is_taught
 
@@ -32,7 +34,7 @@ async def generate_miles(input):
 
 def keep_measured(args, samples, **_):
     """Filters groups. If a rollout has no reward, its group has no baseline, so slime samples another group. A rollout that the service's
-    teacher did not score counts as one without a reward."""
+    teacher did not score counts as one without a reward. So does one whose experts are not on record, if the trainer replays them."""
     from importlib import import_module
 
     every = [sample for each in samples for sample in (each if isinstance(each, list) else [each])]
@@ -77,12 +79,16 @@ async def _samples(args, sample, sampling_params, evaluation):
     asked = args.alidade
     live = _live_of(asked["set"], args.n_samples_per_prompt, json.dumps(asked.get("service") or {}))
     line = await live.rollout(sample.group_index, sample.index % args.n_samples_per_prompt, (sample.metadata or {})["task_id"])
-    if not (is_measured(line) and is_taught(line)):
+    replay = getattr(args, "use_rollout_routing_replay", False)
+    if not (is_measured(line) and is_taught(line)) or (replay and not is_routed_line(line)):
         sample.status, sample.remove_sample = type(sample).Status.ABORTED, True
         return [sample]
     shows = any(row.get("media") for row in line["rows"])
     processor = _processor_of(args.hf_checkpoint) if shows else None
-    return [sample_of(sample, row, line.get("pictures"), processor) for row in line["rows"]]
+    made = [sample_of(sample, row, line.get("pictures"), processor) for row in line["rows"]]
+    for one, experts in zip(made, replayed(line["rows"], line.get("pictures")) if replay else []):
+        one.rollout_routed_experts = experts
+    return made
 
 
 def sample_of(sample, row, pictures=None, processor=None):

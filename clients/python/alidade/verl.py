@@ -20,6 +20,8 @@ from omegaconf import OmegaConf  # verl's own
 
 from . import media
 from .live import Live, fenced, is_measured, refuse_other_temperature
+from .loaders.verl import replayed
+from .routing import is_routed_line
 from .service import Service
 from .teachers import is_taught
 
@@ -33,12 +35,16 @@ class AlidadeLoop(AgentLoopBase):
 
     async def run(self, sampling_params, **row):
         """Returns one output for each row of the rollout. Returns none if it has no rows or reward, or if the service's teacher did not
-        score a trained token: verl's baseline then leaves it out."""
+        score a trained token: verl's baseline then leaves it out. So it is if verl replays experts and a token has none on record."""
         if "session_id" not in row:
             raise ValueError("session_id is missing: a classic trainer says no place in the group; set trainer.use_v1=True")
         refuse_other_temperature(sampling_params.get("temperature"))
         line = await self._live.rollout(row["uid"], int(row["session_id"]), task_of(row))
-        return [output_of(each, line.get("pictures"), self.processor) for each in line["rows"]] if is_measured(line) and is_taught(line) else []
+        replay = bool(self.rollout_config.get("enable_rollout_routing_replay"))
+        if not (is_measured(line) and is_taught(line)) or (replay and not is_routed_line(line)):
+            return []
+        routed = replayed(line["rows"], line.get("pictures")) if replay else [None] * len(line["rows"])
+        return [output_of(each, line.get("pictures"), self.processor, experts) for each, experts in zip(line["rows"], routed)]
 
 
 def task_of(row):
@@ -49,7 +55,7 @@ def task_of(row):
     return extra["task_id"]
 
 
-def output_of(row, pictures=None, processor=None):
+def output_of(row, pictures=None, processor=None, experts=None):
     """A row of the format `verl` as verl's own output. Compares the pictures with the row, then verl makes their tensors itself."""
     steps = {name: row[name] for name in ("min_global_steps", "max_global_steps")}
     if None in steps.values():
@@ -61,6 +67,7 @@ def output_of(row, pictures=None, processor=None):
         response_logprobs=row["rollout_log_probs"],
         reward_score=row["reward_score"],
         num_turns=row["num_turns"],
+        **({} if experts is None else {"routed_experts": experts}),
         **media.fields(row, pictures, processor, "verl"),
         metrics=AgentLoopMetrics(),
         extra_fields={**steps, **_taught(row), "reward_extra_info": row["reward_extra_info"], "alidade_rollout": row["rollout_id"]},

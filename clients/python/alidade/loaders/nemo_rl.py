@@ -1,14 +1,36 @@
 """NeMo RL's data of rows that Alidade exported (alidade export --format nemo-rl).
 
     batch = [datum(row) for row in read("nemo.jsonl")]        # one DatumSpec a rollout, groups one after the other
+    batch = data(rows, replay=True, pictures="media")         # with `routed_experts`, for policy.router_replay.enabled
     batch["teacher_reference_logprobs"] = teacher_logprobs(rows, S)   # after `alidade score`
 """
 
 from ..media import tensors
+from ..routing import arrays, for_each_token, length
 from ..rows import read  # noqa: F401  (a user of this module needs no other)
 from ..teachers import checked
 
 TEACHER = "teacher_reference_logprobs"
+
+
+def data(rows, processor=None, pictures=None, replay=False):
+    """The datum of each row; with `replay`, each message has the experts of its tokens."""
+    made = [datum(row, processor, pictures) for row in rows]
+    if replay:
+        for row, one, array in zip(rows, made, arrays(rows, pictures)):
+            _replay(one["message_log"], for_each_token(array.astype("int16"), length(row), fill=-1))
+    return made
+
+
+def _replay(log, array):
+    """NeMo RL routes a token of -1 itself."""
+    import torch
+
+    start = 0
+    for message in log:
+        end = start + len(message["token_ids"])
+        message["routed_experts"] = torch.from_numpy(array[start:end].copy())
+        start = end
 
 
 def datum(row, processor=None, pictures=None):
@@ -24,7 +46,7 @@ def datum(row, processor=None, pictures=None):
         }
         for message in row["message_log"]
     ]
-    return {**row, "message_log": log}
+    return {**{key: value for key, value in row.items() if key != "routing"}, "message_log": log}
 
 
 def teacher_logprobs(rows, length):

@@ -4,15 +4,18 @@
 
 A rollout whose context forked has several rows: they need `step_wise_trajectories`, which counts them as one. Rows with pictures
 need the model's `processor`; SkyRL cannot merge step-wise rows then (`generator.merge_stepwise_output=false`).
+
+With `replay=True` it has `rollout_expert_indices`, for `trainer.policy.megatron_config.moe_enable_routing_replay`.
 """
 
 from ..media import beside, tensors
+from ..routing import arrays, trains
 from ..rows import read
 
 COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_reasons", "rollout_logprobs")
 
 
-def generator_output(file, step_wise=False, processor=None, pictures=None):
+def generator_output(file, step_wise=False, processor=None, pictures=None, replay=False):
     from skyrl.train.generators.base import GeneratorOutput, TrajectoryID
 
     rows = list(read(file))
@@ -23,8 +26,14 @@ def generator_output(file, step_wise=False, processor=None, pictures=None):
         rollout_metrics=None,
         trajectory_ids=[TrajectoryID(**row["trajectory_ids"]) for row in rows],
         is_last_step=[row["is_last_step"] for row in rows] if step_wise else None,
+        **(routed(rows, pictures or beside(file)) if replay else {}),
         **pictured(rows, [pictures or beside(file)] * len(rows), processor),
     )
+
+
+def routed(rows, files):
+    """The column of experts: one array for each row, from the first token of its prompt. {} if the batch trains nothing."""
+    return {"rollout_expert_indices": arrays(rows, files)} if any(map(trains, rows)) else {}
 
 
 def pictured(rows, pictures, processor):

@@ -3,7 +3,8 @@
     write_debug_dump("slime.jsonl", "rollout_0.pt", rollout_id=0)     # then: --load-debug-rollout-data rollout_0.pt
     for sample in samples("slime.jsonl"): ...                          # slime.utils.types.Sample
 
-After `alidade score` each sample has `teacher_log_probs`, for on-policy distillation.
+After `alidade score` each sample has `teacher_log_probs`, for on-policy distillation. With `replay=True` each has
+`rollout_routed_experts`, for `--use-rollout-routing-replay`.
 
 Where a rollout gave several samples, slime takes the whole batch for one group. Name this in its place:
 
@@ -11,28 +12,40 @@ Where a rollout gave several samples, slime takes the whole batch for one group.
 """
 
 from ..media import beside, with_fields
+from ..routing import arrays, for_each_token, length
 from ..rows import read
 from ..teachers import checked
 
 
-def samples(file, package="slime", processor=None, pictures=None):
+def samples(file, package="slime", processor=None, pictures=None, replay=False):
     """`package`: slime or miles. `processor`: the model's own, for rows with pictures."""
     from importlib import import_module
 
     Sample = import_module(f"{package}.utils.types").Sample
-    return [Sample.from_dict(row) for row in _rows(file, processor, pictures)]
+    return [Sample.from_dict(row) for row in _rows(file, processor, pictures, replay)]
 
 
-def write_debug_dump(file, out, rollout_id, processor=None, pictures=None):
+def write_debug_dump(file, out, rollout_id, processor=None, pictures=None, replay=False):
     """The file that `--load-debug-rollout-data` reads. `rollout_id`: the trainer's number of the whole batch."""
     import torch
 
-    torch.save({"rollout_id": rollout_id, "samples": list(_rows(file, processor, pictures))}, out)
+    torch.save({"rollout_id": rollout_id, "samples": list(_rows(file, processor, pictures, replay))}, out)
 
 
-def _rows(file, processor, pictures):
-    # miles has the same fields of the same names.
-    return (with_fields(row, pictures or beside(file), processor, "slime") for row in checked(read(file), "teacher_log_probs"))
+def _rows(file, processor, pictures, replay):
+    place = pictures or beside(file)
+    rows = list(checked(read(file), "teacher_log_probs"))
+    routed = replayed(rows, place) if replay else []
+    for at, row in enumerate(rows):
+        row.pop("routing", None)
+        # miles has the same fields of the same names.
+        yield {**with_fields(row, place, processor, "slime"), **({"rollout_routed_experts": routed[at]} if replay else {})}
+
+
+def replayed(rows, files):
+    """One array for each row, for `rollout_routed_experts`: int32, for all tokens but the last. Both trainers read this form."""
+    made = arrays(rows, files)
+    return [for_each_token(one, length(row) - 1, fill=range(one.shape[2])).astype("int32") for row, one in zip(rows, made)]
 
 
 def post_process_rewards(args, samples):

@@ -8,6 +8,8 @@ After `alidade score` both have `teacher_ids` and `teacher_logprobs`, which verl
 
 With pictures: `processor=hf_processor(MODEL), pictures="media"` (verl.utils), the folder that lies beside the rows.
 
+With `replay=True, pictures="media"` both have `routed_experts`, for `actor_rollout_ref.rollout.enable_rollout_routing_replay`.
+
 A rollout of several rows has one `uid_session` in `key`. verl's V1 trainers count it once; for a classic trainer do the
 same with `advantages(batch, rows)`.
 """
@@ -15,11 +17,12 @@ same with `advantages(batch, rows)`.
 import inspect
 
 from ..media import MediaError, tensors as tensors_of
+from ..routing import arrays, for_each_token
 from ..rows import read  # noqa: F401  (a user of this module needs no other)
 from ..teachers import checked
 
 
-def data_proto(rows, prompt_length, response_length, pad_token_id, processor=None, pictures=None):
+def data_proto(rows, prompt_length, response_length, pad_token_id, processor=None, pictures=None, replay=False):
     """A DataProto as verl's agent loop makes it: prompts padded left, responses right. Longer rows are refused, not cut."""
     import numpy as np
     import torch
@@ -61,6 +64,12 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
             for row in rows
         ])
         tensors |= {"teacher_ids": wide("teacher_ids", pad_token_id).int(), "teacher_logprobs": wide("teacher_logprobs", 0.0).float()}
+    if replay:
+        made = replayed(rows, pictures)
+        tensors["routed_experts"] = torch.zeros(len(rows), prompt_length + response_length, *made[0].shape[1:], dtype=torch.int16)
+        for at, (row, one) in enumerate(zip(rows, made)):
+            start = prompt_length - len(row["prompts"])
+            tensors["routed_experts"][at, start : start + len(one)] = torch.from_numpy(one)
     columns = {"uid": "uid", "__num_turns__": "num_turns", "min_global_steps": "min_global_steps", "max_global_steps": "max_global_steps", "data_source": "data_source", "alidade_key": "key"}
     others = {}
     made = [multi_modal(row, processor, pictures) for row in rows]
@@ -78,6 +87,11 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
         others[name] = np.empty(len(rows), dtype=object)
         others[name][:] = [row[key] for row in rows]
     return DataProto(batch=TensorDict(tensors, batch_size=len(rows)), non_tensor_batch=others, meta_info={"reward_extra_keys": []})
+
+
+def replayed(rows, files):
+    """One array for each row, for `AgentLoopOutput.routed_experts`: int16, for all tokens of prompt and response or all but the last."""
+    return [one.astype("int16") for one in arrays(rows, files)]
 
 
 def _taught(rows):
@@ -117,13 +131,14 @@ def advantages(batch, **settings):
     return compute_advantage_for_multi_trajectories(batch, list(batch.non_tensor_batch["alidade_key"]), AdvantageEstimator.GRPO, **settings)
 
 
-def transfer_queue(rows, global_steps, processor=None, pictures=None):
+def transfer_queue(rows, global_steps, processor=None, pictures=None, replay=False):
     """Keys, unpadded fields and tags of TransferQueue, as verl's `agent_loop_tq` puts them. `global_steps`: the trainer's own."""
     import torch
 
     keys, fields, tags = [], [], []
     taught = _taught(rows)
-    for row in rows:
+    routed = replayed(rows, pictures) if replay else []
+    for at, row in enumerate(rows):
         if row["min_global_steps"] is None:
             raise ValueError(f"{row['key']}: the step of the policy that sampled it is not recorded, and verl's queue needs it")
         prompts, responses = torch.tensor(row["prompts"]), torch.tensor(row["responses"])
@@ -139,6 +154,8 @@ def transfer_queue(rows, global_steps, processor=None, pictures=None):
         if taught:
             fields[-1]["teacher_ids"] = torch.tensor(row["teacher_ids"], dtype=torch.int32)
             fields[-1]["teacher_logprobs"] = torch.tensor(row["teacher_logprobs"], dtype=torch.float32)
+        if replay:
+            fields[-1]["routed_experts"] = torch.from_numpy(for_each_token(routed[at], len(ids)))
         tags.append({
             "status": "success", "prompt_len": len(prompts), "response_len": len(responses), "seq_len": len(ids),
             "global_steps": global_steps, "min_global_steps": row["min_global_steps"], "max_global_steps": row["max_global_steps"],
@@ -146,11 +163,11 @@ def transfer_queue(rows, global_steps, processor=None, pictures=None):
     return keys, fields, tags
 
 
-def put(queue, rows, global_steps, partition_id="train", processor=None, pictures=None):
+def put(queue, rows, global_steps, partition_id="train", processor=None, pictures=None, replay=False):
     """Puts the rows and says that their prompts are done. `queue`: the transfer_queue module."""
     from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-    keys, fields, tags = transfer_queue(rows, global_steps, processor, pictures)
+    keys, fields, tags = transfer_queue(rows, global_steps, processor, pictures, replay)
     queue.kv_batch_put(keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition_id)
     for uid in dict.fromkeys(row["uid"] for row in rows):
         queue.kv_put(key=uid, partition_id=partition_id, tag={"status": "finished"})
