@@ -10,12 +10,13 @@ import { Purpose, RequestClass, SessionOptions } from "../base/schema/session-sp
 import { GradingPlace } from "../base/schema/task.ts";
 import { engineRegistry, whyNoEngineUrl } from "../engines/index.ts";
 import { RewardRule } from "../graders/harbor/index.ts";
-import { NamedGraderServer } from "../graders/index.ts";
+import { NamedGraderServer } from "../graders/remote/index.ts";
 import { harnessRegistry } from "../harnesses/index.ts";
 import { dialects } from "../proxy/dialects/index.ts";
-import { Bounds, callsAtOnce, EngineRoute, resampleLost } from "../proxy/index.ts";
+import { Bounds } from "../proxy/http/index.ts";
+import { callsAtOnce, EngineRoute, resampleLost } from "../proxy/pool/index.ts";
 import { backendRegistry } from "../sandboxes/index.ts";
-import { imageSources, TaskChoice } from "../tasks/index.ts";
+import { imageSources, TaskChoice } from "../tasks/sets/index.ts";
 
 const names = (items: readonly { readonly name: string }[]): [string, ...string[]] =>
   items.map((item) => item.name) as [string, ...string[]];

@@ -1,7 +1,6 @@
 /** The configuration of a command, out of a YAML file, the environment over it and flags over both. */
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { parse as parseYaml } from "yaml";
 import type { z } from "zod";
 import { AlidadeError, messageOf } from "../base/errors.ts";
 import { fromFolder, isFile } from "../base/host/plug-ins.ts";
@@ -48,9 +47,10 @@ async function readConfigFile(file: string): Promise<Record<string, unknown>> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
     throw new AlidadeError("config_invalid", `cannot read the run file ${file}: ${messageOf(error)}`, { cause: error, param: "config" });
   });
+  const { parse } = await import("yaml");
   let value: unknown;
   try {
-    value = parseYaml(text, { maxAliasCount: 50 });
+    value = parse(text, { maxAliasCount: 50 });
   } catch (error) {
     throw new AlidadeError("config_invalid", `${file} is no YAML: ${messageOf(error)}`, { cause: error, param: "config" });
   }

@@ -17,7 +17,6 @@ export { askModel, infrastructureCode, type ModelAnswer, type ModelRefusal } fro
 export { withoutMarks } from "./judge/marks.ts";
 export { checkTier, isBelowTier, tierOfTask } from "./min-tier.ts";
 export { asksModels, environmentsOf, graderOf, graderRegistry, graders, specOfGrader, withParts } from "./registry.ts";
-export { graderServers, NamedGraderServer } from "./remote/grader-servers.ts";
 export { remoteTo } from "./remote.ts";
 export { boxedIn, hashedIn } from "./rules/marked-answer.ts";
 export { longestMath } from "./rules/same-math.ts";

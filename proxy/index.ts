@@ -1,13 +1,10 @@
 export { neutralSampling } from "./calls/admit.ts";
 export { derivedSeed } from "./calls/derived-seed.ts";
 export { failureText, HarnessProxy, type ProxyOptions } from "./harness-proxy.ts";
-export { Bounds } from "./http/bounds.ts";
 export { readTlsFiles, type TlsPair } from "./http/tls-files.ts";
 export { assertRoutes, assertServed, strayRoutes } from "./pool/assert-served.ts";
 export type { EngineState } from "./pool/canary.ts";
-export { callsAtOnce, resampleLost } from "./pool/engine-options.ts";
 export type { EngineSpec } from "./pool/engine-slot.ts";
-export { EngineRoute } from "./pool/routes.ts";
 export { type Cut, cutAfter, turnsToForkAt } from "./replay/cut.ts";
 export { editedAnswer } from "./replay/edited-answer.ts";
 export { whyNoRecordedPrompt } from "./replay/recorded-prompt.ts";

@@ -9,7 +9,7 @@ import type { EngineAddress } from "../base/schema/container-engine.ts";
 import type { Environment } from "../base/schema/task.ts";
 import { checkEnvironments, checkSpec } from "./check-spec.ts";
 import { belongingsOf, labels } from "./docker/container.ts";
-import { type CreateOptions, createSandbox } from "./docker/create-sandbox.ts";
+import type { CreateOptions } from "./docker/create-sandbox.ts";
 import { type DockerEngine, DockerEngines } from "./docker/hosts/docker-engines.ts";
 import { spreadImages } from "./docker/hosts/spread-images.ts";
 import { checkImage } from "./docker/images/check-image.ts";
@@ -130,6 +130,7 @@ async function create(pool: DockerEngines, spec: SandboxSpec, options: DockerOpt
   const { memory_mb } = takesWithServices(spec.limits, spec.services);
   const engine = await pool.place({ ...spec, memory_mb }, signal);
   try {
+    const { createSandbox } = await import("./docker/create-sandbox.ts");
     return await createSandbox(engine, spec, options, signal);
   } catch (error) {
     engine.release();

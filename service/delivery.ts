@@ -5,7 +5,7 @@ import { AlidadeError } from "../base/errors.ts";
 import type { Media } from "../base/media/media.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import { Trajectory } from "../base/schema/trajectory.ts";
-import { type Exporter, type ExportReport, exporterNamed, exportTrajectories, leaveOutRollout } from "../exporters/index.ts";
+import type { Exporter, ExportReport } from "../exporters/index.ts";
 import { type Blobs, getAllPacked, getPacked, mediaOf, type PackedPicture, picturesNamedIn, unpackPictures } from "./blobs/index.ts";
 import type { ResultRow, SetSpec } from "./ledger/index.ts";
 import { isLeftOut, masked, oldestTrained, othersOfGroup } from "./stale-rows.ts";
@@ -29,11 +29,12 @@ export type DeliveryQuery = z.infer<typeof DeliveryQuery>;
 /** Fields of a line, as JSON text behind a comma; empty where nothing is asked for. */
 export type PayloadText = (rows: readonly ResultRow[], signal: AbortSignal) => Promise<string>;
 
-/** Throws `request_invalid` for a format whose rows cannot come this way. */
-export function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isWhole: boolean, spec: SetSpec): PayloadText {
+/** Throws `request_invalid` for a format whose rows cannot come this way. Loads the formats if rows are asked for. */
+export async function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isWhole: boolean, spec: SetSpec): Promise<PayloadText> {
   if (payload === "none") return async () => "";
   if (payload === "trajectory") return async (rows) => `,"trajectories":[${(await textsOf(blobs, rows)).join(",")}]`;
   if (payload === "record") return async (rows) => recordsText(await Array.fromAsync(rows, (row) => linesOf(blobs, row)));
+  const { exporterNamed, leaveOutRollout } = await import("../exporters/index.ts");
   const exporter = exporterNamed(format);
   assertServable(exporter, isWhole, spec);
   return async (rows, signal) => {
@@ -100,6 +101,7 @@ async function exported(
       done();
     },
   });
+  const { exportTrajectories } = await import("../exporters/index.ts");
   const report = await exportTrajectories(exporter, trajectories, output, { ...options, oldestStep: options.oldestStep ?? undefined });
   const lines = Buffer.concat(pieces).toString("utf8").split("\n");
   return { lines: lines.filter((line) => line !== ""), report };

@@ -3,7 +3,7 @@
  * only the results that are new since.
  */
 import { SharedWork } from "../base/host/shared-work.ts";
-import type { PassCounts } from "../tasks/index.ts";
+import type { PassCounts } from "../tasks/sets/index.ts";
 import type { Ledger } from "./ledger/index.ts";
 import { resultPages } from "./result-pages.ts";
 

@@ -22,7 +22,6 @@ import { openEngines } from "./proxy/open-engine.ts";
 import { controlTokenOf, tellControl } from "./proxy/tell-control.ts";
 import { chooseBackend } from "./run/choose-backend.ts";
 import { describedRun } from "./run/described-run.ts";
-import { followRun } from "./run/follow-run.ts";
 import { harnessOf } from "./run/harness-of.ts";
 import { liveProgress } from "./run/live-progress.ts";
 import { openMachine } from "./run/open-machine.ts";
@@ -75,7 +74,7 @@ export function run(program: Command): void {
     )
     .action(async (tasks: string[], flags: RunFlags) => {
       const atService = await startAtService(tasks, flags);
-      if (atService !== null) return followRun(atService, flags);
+      if (atService !== null) return (await import("./run/follow-run.ts")).followRun(atService, flags);
       const { drain, cancel } = terminal().stopSignals();
       const started = await start(tasks, flags);
       await using watching = await openWatching(started.config);

@@ -2,7 +2,7 @@
 import { AlidadeError } from "../../base/errors.ts";
 import { Limiter } from "../../base/host/limiter.ts";
 import type { Task } from "../../base/schema/task.ts";
-import { isSome, noneLeft } from "../../tasks/index.ts";
+import { isSome, noneLeft } from "../../tasks/sets/index.ts";
 
 export type OnTaskLeftOut = (error: AlidadeError) => void;
 

@@ -5,7 +5,6 @@ import type { Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/index.ts";
 import { isShared, keepsProcesses } from "../../graders/shared/index.ts";
 import type { SandboxBackend } from "../../sandboxes/index.ts";
-import { contentHash } from "../../tasks/index.ts";
 import { acceptedTasks, type OnTaskLeftOut } from "./accepted-tasks.ts";
 import { readAdmission } from "./admission-records.ts";
 
@@ -47,6 +46,7 @@ export async function assertAdmitted(task: Task, { version, graders }: Checks): 
         param: keepsProcesses(task) ? "keep_processes" : "grading",
       },
     );
+  const { contentHash } = await import("../../tasks/index.ts");
   const hash = await contentHash(task, graders);
   const record = await readAdmission(hash, version);
   if (record?.admitted) return;

@@ -1,5 +1,5 @@
 import type { AlidadeError } from "../../base/errors.ts";
-import { isSome, noneLeft } from "../../tasks/index.ts";
+import { isSome, noneLeft } from "../../tasks/sets/index.ts";
 import type { OnTaskLeftOut } from "./accepted-tasks.ts";
 
 /** Collects the tasks that a verb leaves out at its steps. Tells each at once, and all of them together if no task is left. */

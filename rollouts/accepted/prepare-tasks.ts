@@ -4,7 +4,7 @@ import type { Environment, Task } from "../../base/schema/task.ts";
 import type { Grader } from "../../graders/index.ts";
 import { environmentsOf } from "../../graders/index.ts";
 import type { PreparedImage, PrepareOptions, SandboxBackend } from "../../sandboxes/index.ts";
-import { isSome, noneLeft } from "../../tasks/index.ts";
+import { isSome, noneLeft } from "../../tasks/sets/index.ts";
 import { acceptedTasks, isTheUsers, namingTask, type OnTaskLeftOut } from "./accepted-tasks.ts";
 
 export type TaskPreparation = Omit<PrepareOptions, "user"> & {

@@ -2,7 +2,8 @@
 
 import { readJson } from "../../base/schema/read-json.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
-import { callsOfRow, inputOf, outputOf, toChatMessages, toChatTool, toolsOf } from "../../exporters/index.ts";
+import { callsOfRow, inputOf, outputOf, toolsOf } from "../../exporters/rows/index.ts";
+import { toChatMessages, toChatTool } from "../../exporters/shapes/index.ts";
 import { type FlatRow, responseOnly, selectRows } from "../../reconstruct/index.ts";
 import { type Blobs, getPacked } from "../blobs/index.ts";
 import { enoughStand, type ResultRow, type SetSpec } from "../ledger/index.ts";

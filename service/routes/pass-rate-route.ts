@@ -1,7 +1,7 @@
 /** Answers how often each task of a set was passed. */
 import { z } from "zod";
 import { type Interval, shareInterval } from "../../base/statistics/intervals.ts";
-import { rateOf } from "../../tasks/index.ts";
+import { rateOf } from "../../tasks/sets/index.ts";
 import { passReward } from "../figures/index.ts";
 import type { SetPasses } from "../set-passes.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";

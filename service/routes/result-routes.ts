@@ -46,7 +46,7 @@ export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">, lag: Histog
         const { ledger } = caller;
         const [set, { after = null, limit, step = null, whole_groups: isWhole, expired: gaps }] = [param("id"), query];
         const spec = await ledger.specOf(set);
-        const delivery = deliveryOf(blobs, query, isWhole, spec);
+        const delivery = await deliveryOf(blobs, query, isWhole, spec);
         const read = measured(linesFrom(ledger, set, { isWhole, spec, step, gaps }), lag);
         if (context.req.header("accept")?.includes(eventType)) {
           const last = context.req.header("last-event-id") || null;
@@ -68,7 +68,7 @@ export function resultRoutes({ blobs }: Pick<ServiceParts, "blobs">, lag: Histog
         const { ledger } = caller;
         const set = param("id");
         const spec = await ledger.specOf(set);
-        const delivery = deliveryOf(blobs, query, false, spec);
+        const delivery = await deliveryOf(blobs, query, false, spec);
         const look = () => ledger.result(set, param("rollout"));
         const row = await waitedFor(caller, set, look, (found) => found !== null, query.wait, signal);
         const rows = row && atStep([row], spec, query.step ?? null);

@@ -5,7 +5,7 @@ import { Turns } from "../../base/host/turns.ts";
 import { nothing } from "../../proxy/control/index.ts";
 import { assertForkable, assertTakesTask } from "../../rollouts/accepted/index.ts";
 import { branchingPolicies } from "../../rollouts/branching/index.ts";
-import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/index.ts";
+import { PassRange, sumOfCounts, takeByPassRate } from "../../tasks/sets/index.ts";
 import type { Caller } from "../callers/caller.ts";
 import { passReward } from "../figures/index.ts";
 import { assertAsStrict, type CancelOrder, GroupPart, placesOf, SetSpec, type SetState, strictest } from "../ledger/index.ts";

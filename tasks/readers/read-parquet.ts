@@ -1,7 +1,7 @@
 /** The rows of a Parquet file as JSON would have them. The packed pages are unpacked by Node's own zlib. */
 import { open } from "node:fs/promises";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
-import { type AsyncBuffer, type Compressors, parquetMetadataAsync, parquetReadObjects, parquetSchema } from "hyparquet";
+import type { AsyncBuffer, Compressors } from "hyparquet";
 import { messageOf } from "../../base/errors.ts";
 import { taskError } from "../task-error.ts";
 
@@ -23,12 +23,14 @@ function bounded(unpack: Unpack) {
 const compressors: Compressors = { GZIP: bounded(gunzipSync), BROTLI: bounded(brotliDecompressSync), ZSTD: bounded(zstdDecompressSync) };
 
 /** Throws `task_invalid` for a file that is no Parquet, or is packed in a way that Node does not know. */
-export function readParquet(path: string): Promise<unknown[]> {
+export async function readParquet(path: string): Promise<unknown[]> {
+  const { parquetReadObjects } = await import("hyparquet");
   return withFile(path, async (file) => (await parquetReadObjects({ file, compressors })).map(asJson));
 }
 
 /** The names of its columns, by the end of the file alone. Throws as `readParquet` does. */
-export function parquetColumns(path: string): Promise<string[]> {
+export async function parquetColumns(path: string): Promise<string[]> {
+  const { parquetMetadataAsync, parquetSchema } = await import("hyparquet");
   return withFile(path, async (file) => parquetSchema(await parquetMetadataAsync(file)).children.map(({ element }) => element.name));
 }
 

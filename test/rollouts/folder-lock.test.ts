@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { hostId } from "../../base/host/owner.ts";
-import { lockFolder } from "../../rollouts/index.ts";
+import { lockFolder } from "../../rollouts/records/index.ts";
 
 async function emptyFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-lock-"));

@@ -3,9 +3,9 @@ import { Option } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import { EngineAddress } from "../../../base/schema/container-engine.ts";
 import type { Grader } from "../../../graders/index.ts";
-import { graderRegistry, graderServers, NamedGraderServer, remoteTo } from "../../../graders/index.ts";
+import { graderRegistry, remoteTo } from "../../../graders/index.ts";
+import { graderServers, NamedGraderServer } from "../../../graders/remote/index.ts";
 import { backendNames } from "../../../sandboxes/index.ts";
-import { Allocations, allocationRegistry } from "../../../service/ledger/index.ts";
 import { taskFormatRegistry } from "../../../tasks/index.ts";
 import { terminal } from "../terminal.ts";
 
@@ -59,11 +59,6 @@ export async function loadPlugIns({ graders, task_formats, grader_servers }: Plu
     graders: known.map((one): Grader => (asking !== undefined && one.name === asking.name ? (asking as unknown as Grader) : one)),
     formats: await taskFormatRegistry.with(task_formats),
   };
-}
-
-/** The allocation policies of the files, and the built-in ones. Throws `plugin_invalid`. `note` hears of one that fails. */
-export async function loadAllocations(files: readonly string[], note: (text: string) => void): Promise<Allocations> {
-  return new Allocations(await allocationRegistry.with(files), note);
 }
 
 function collect(file: string, files: string[] = []): string[] {

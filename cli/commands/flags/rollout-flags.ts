@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { EngineAddress } from "../../../base/schema/container-engine.ts";
 import type { NetworkAccess } from "../../../base/schema/network.ts";
-import type { NamedGraderServer } from "../../../graders/index.ts";
+import type { NamedGraderServer } from "../../../graders/remote/index.ts";
 import { harnesses } from "../../../harnesses/index.ts";
 import type { Config } from "../../config.ts";
 import { toNumber } from "../command-line.ts";

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { z } from "zod";
 import { AlidadeError } from "../../../base/errors.ts";
-import { TaskChoice } from "../../../tasks/index.ts";
+import { TaskChoice } from "../../../tasks/sets/index.ts";
 import { toNumber } from "../command-line.ts";
 
 export type TaskChoiceFlags = {

@@ -2,7 +2,8 @@
 import { InvalidArgumentError, Option } from "commander";
 import { NetworkAccess } from "../../../base/schema/network.ts";
 import { parseRewardRule, type RewardRule } from "../../../graders/harbor/index.ts";
-import { imageSources, type LoadOptions } from "../../../tasks/index.ts";
+import type { LoadOptions } from "../../../tasks/index.ts";
+import { imageSources } from "../../../tasks/sets/index.ts";
 import { terminal } from "../terminal.ts";
 
 export function taskEnvOption(): Option {

@@ -1,12 +1,9 @@
 /** Counts how often tasks were passed in earlier runs, to choose tasks by `pass_rate`. */
 import { AlidadeError, messageOf } from "../../../base/errors.ts";
 import { isSetId } from "../../../base/schema/ids.ts";
-import { passReward } from "../../../service/figures/index.ts";
-import type { EarlierRuns, TaskChoice } from "../../../tasks/index.ts";
-import { type PassCount, type PassCounts, sumOfCounts } from "../../../tasks/index.ts";
-import { toRollouts } from "../../../view/index.ts";
+import type { EarlierRuns, TaskChoice } from "../../../tasks/sets/index.ts";
+import { type PassCount, type PassCounts, sumOfCounts } from "../../../tasks/sets/index.ts";
 import { runFolderOf } from "../records/run-folder-of.ts";
-import { entriesOf } from "./entries-of.ts";
 
 /** Reads a set of the service that makes the run. */
 export type CountsOfSet = (set: string, pass: number) => Promise<PassCounts>;
@@ -27,6 +24,7 @@ export async function earlierRuns(
     );
   }
   if (of.length === 0) throw refused("of", `pass_rate is ${pass_rate} and of is missing: name an earlier run by --of`);
+  const { passReward } = await import("../../../service/figures/index.ts");
   const counts = await Promise.all(of.map((run) => countsOf(run, pass ?? passReward, ofSet)));
   return { counts: sumOfCounts(counts), note };
 }
@@ -48,6 +46,7 @@ async function countsOf(run: string, pass: number, ofSet: CountsOfSet | null): P
 
 /** Counts as `stats` does: the last attempt of each rollout, without rollouts that have no reward. */
 async function countsIn(folder: string, pass: number): Promise<PassCounts> {
+  const [{ toRollouts }, { entriesOf }] = await Promise.all([import("../../../view/index.ts"), import("./entries-of.ts")]);
   const counts = new Map<string, PassCount>();
   for (const { task_id, reward } of toRollouts(await entriesOf(folder))) {
     if (task_id === null || reward === null) continue;

@@ -16,7 +16,7 @@ import { harnesses, harnessFor, usualVariables } from "../../../harnesses/index.
 import { assertRoutes, HarnessProxy } from "../../../proxy/index.ts";
 import { Appender, DiskStore, vocabularyFolder } from "../../../proxy/store/index.ts";
 import { describeOmitted } from "../../../reconstruct/index.ts";
-import { lockFolder } from "../../../rollouts/index.ts";
+import { lockFolder } from "../../../rollouts/records/index.ts";
 import { visibleText } from "../../../view/text/index.ts";
 import { sessionOptionsOf } from "../../config.ts";
 import { print, say } from "../command-line.ts";

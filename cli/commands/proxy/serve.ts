@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { version } from "../../../base/version.ts";
 import { HarnessProxy, readTlsFiles, strayRoutes } from "../../../proxy/index.ts";
 import { DiskStore, vocabularyFolder } from "../../../proxy/store/index.ts";
-import { lockFolder } from "../../../rollouts/index.ts";
+import { lockFolder } from "../../../rollouts/records/index.ts";
 import { sessionOptionsOf } from "../../config.ts";
 import { print, say, toNumber } from "../command-line.ts";
 import { commandConfig } from "../flags/command-config.ts";

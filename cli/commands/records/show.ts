@@ -10,7 +10,6 @@ import { visibleText } from "../../../view/text/index.ts";
 import { print, say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 import { findRecord, findTrajectory } from "./find-trajectory.ts";
-import { openKeptRun } from "./kept-run.ts";
 import { runFolderOf } from "./run-folder-of.ts";
 
 export function show(program: Command): void {
@@ -55,6 +54,7 @@ async function shownWork(folder: string, record: RolloutRecord | null): Promise<
   if (record === null || record.work === null) return null;
   const signal = terminal().stopSignal();
   try {
+    const { openKeptRun } = await import("./kept-run.ts");
     const run = await openKeptRun(folder, { note: (text) => say(`  ${text}`), only: record.task_id }, signal);
     return await workDiff(run, join(folder, "blobs"), record, signal);
   } catch (error) {
@@ -68,6 +68,7 @@ async function showDiff(folder: string, record: RolloutRecord | null, json: bool
   const signal = terminal().stopSignal();
   if (record === null)
     throw new AlidadeError("not_found", "it is no rollout of a run, so it changed no files of a task", { param: "diff" });
+  const { openKeptRun } = await import("./kept-run.ts");
   const run = await openKeptRun(folder, { note: (text) => say(`  ${text}`), only: record.task_id }, signal);
   const diffs = await workDiff(run, join(folder, "blobs"), record, signal);
   const { rollout_id, attempt, task_id } = record;

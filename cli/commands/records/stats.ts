@@ -1,8 +1,7 @@
 /** `alidade stats`: mean reward and pass@k of a run, by task and policy step. */
 import { type Command, InvalidArgumentError } from "commander";
 import { type Statistics, statisticsOf } from "../../../base/statistics/statistics.ts";
-import { describedResumes, type ResumeTally, resumeTally } from "../../../rollouts/index.ts";
-import { lastByTask } from "../../../rollouts/records/index.ts";
+import { describedResumes, lastByTask, type ResumeTally, resumeTally } from "../../../rollouts/records/index.ts";
 import { toRollouts } from "../../../view/index.ts";
 import { table } from "../../../view/text/index.ts";
 import { print, say, toNumber } from "../command-line.ts";

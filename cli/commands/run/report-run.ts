@@ -2,9 +2,8 @@
 import type { AlidadeError } from "../../../base/errors.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { described, tallyOf } from "../../../base/statistics/attempt-tally.ts";
-import { describedPrompts, GroupPrompts } from "../../../exporters/index.ts";
-import { describedResumes, eachTrajectory, readRollouts, resumeTally } from "../../../rollouts/index.ts";
-import { openIndex } from "../../../rollouts/records/index.ts";
+import { describedPrompts, GroupPrompts } from "../../../exporters/source/index.ts";
+import { describedResumes, eachTrajectory, openIndex, readRollouts, resumeTally } from "../../../rollouts/records/index.ts";
 import { print, say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
 import { rolloutTable } from "./rollout-table.ts";

@@ -3,10 +3,9 @@ import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
-import { exists } from "../../../tasks/index.ts";
 import { toNumber } from "../command-line.ts";
-import { caWords, type WhichService } from "../service/ask-service.ts";
-import { defaultTokenVariable } from "../service/service-tokens.ts";
+import type { WhichService } from "../service/ask-service.ts";
+import { caWords, defaultTokenVariable } from "../service/token-words.ts";
 import type { AskedService } from "./described-run.ts";
 
 export type RunServiceFlags = { service?: string; tokenEnv?: string; ca?: string; priority?: number; weight?: number; cancel?: boolean };
@@ -55,7 +54,7 @@ async function serviceFile(place: string): Promise<string> {
   const isFolder = (await stat(place).catch(() => null))?.isDirectory() ?? false;
   if (!isFolder) return place;
   const below = join(place, "service", "service.json");
-  return (await exists(below)) ? below : join(place, "service.json");
+  return (await stat(below).catch(() => null)) === null ? join(place, "service.json") : below;
 }
 
 export function placeOf({ url, file, ca, token_env }: Omit<AskedService, "set">): WhichService {

@@ -6,7 +6,6 @@ import { describedRun } from "./described-run.ts";
 import type { RunAtService } from "./run-at-service.ts";
 import { assertOwnConfiguration, newRun, type RunFlags } from "./run-flags.ts";
 import { askedService } from "./service-flags.ts";
-import { setOfRun } from "./set-of-run.ts";
 
 /** null: this machine makes the rollouts. Throws `config_invalid` for what goes with this machine only. */
 export async function startAtService(tasks: string[], flags: RunFlags): Promise<RunAtService | null> {
@@ -23,6 +22,7 @@ export async function startAtService(tasks: string[], flags: RunFlags): Promise<
         param: foreign.replace("-", "_"),
       },
     );
+  const { setOfRun } = await import("./set-of-run.ts");
   const { config, given, ...started } = await newRun(tasks, flags);
   const set = setOfRun(config, given, { priority: flags.priority, weight: flags.weight });
   return { ...started, config, service: { ...(await askedService(flags.service, flags)), set } };

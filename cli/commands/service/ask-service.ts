@@ -8,7 +8,7 @@ import { tryJson } from "../../../base/schema/read-json.ts";
 import { type ClientOptions, type ServiceAddress, ServiceClient } from "../../../service/index.ts";
 import { say } from "../command-line.ts";
 import { terminal } from "../terminal.ts";
-import { defaultTokenVariable } from "./service-tokens.ts";
+import { caWords, defaultTokenVariable } from "./token-words.ts";
 
 /** What a service writes of itself. */
 const Kept = z.looseObject({ url: z.url(), token: z.string().nullable() });
@@ -22,8 +22,6 @@ export function addAskFlags(command: Command): Command {
     .option("--token-env <name>", "variable that holds a token with the role read", defaultTokenVariable)
     .option("-o, --out <folder>", "folder of the service", "runs");
 }
-
-export const caWords = "PEM file of the certificate that an https address is trusted by (default: those that Node trusts)";
 
 /** `file`: a service.json, for what is not given. `flags`: what names another one, for errors. */
 export type WhichService = { url?: string | undefined; file: string | null; ca?: string | undefined; tokenEnv: string; flags: string };

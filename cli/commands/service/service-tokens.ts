@@ -7,8 +7,7 @@ import { newKey } from "../../../base/schema/ids.ts";
 import { replacePrivateFile } from "../../../proxy/store/index.ts";
 import { type AccessRole, type AccessToken, roles } from "../../../service/index.ts";
 import { terminal } from "../terminal.ts";
-
-export const defaultTokenVariable = "ALIDADE_SERVICE_TOKEN";
+import { defaultTokenVariable } from "./token-words.ts";
 
 /** `NAME`, with roles, a namespace or both behind it: `NAME=role,role@namespace`. By the variables of this process. */
 export function tokensOf(words: string[] | undefined): AccessToken[] {

@@ -9,14 +9,13 @@ import { version } from "../../../base/version.ts";
 import { harnessNamed } from "../../../harnesses/index.ts";
 import { readTlsFiles, type TlsPair } from "../../../proxy/index.ts";
 import { replacePrivateFile } from "../../../proxy/store/index.ts";
-import { lockFolder } from "../../../rollouts/index.ts";
+import { lockFolder } from "../../../rollouts/records/index.ts";
 import { Callbacks, ExpirySweep, GroupHints, roles, ServiceListener, type ServiceParts } from "../../../service/index.ts";
 import { type Ledger, PostgresLedger, SqliteLedger, watchMeanwhile, watchNodes } from "../../../service/ledger/index.ts";
 import { faultsOfMachine, runNode } from "../../../service/nodes/index.ts";
 import { SetPages } from "../../../view/sets/index.ts";
 import type { Config } from "../../config.ts";
 import { print, say, toNumber } from "../command-line.ts";
-import { loadAllocations } from "../flags/plug-in-flags.ts";
 import { rolloutConfig } from "../flags/rollout-flags.ts";
 import { addTaskChoice, type TaskChoiceFlags, taskChoiceOf } from "../flags/task-choice.ts";
 import { addTlsFlags, type TlsFlags, tlsOf } from "../flags/tls-flags.ts";
@@ -24,11 +23,13 @@ import { addTrustFlags, type TrustFlags, trustOf } from "../flags/trust-flags.ts
 import { chooseBackend } from "../run/choose-backend.ts";
 import { type StopSignals, terminal } from "../terminal.ts";
 import { openWatching, type Watching } from "../watch/open-watching.ts";
+import { loadAllocations } from "./load-allocations.ts";
 import { addNodeFlags, logsExpireAfter, type NodeFlags, nodeProgress } from "./node-flags.ts";
 import { openNode } from "./open-node.ts";
 import { demandsOf, knownTasks, roomFor } from "./service-tasks.ts";
-import { accessOf, assertMayListen, defaultTokenVariable, tokensOf } from "./service-tokens.ts";
+import { accessOf, assertMayListen, tokensOf } from "./service-tokens.ts";
 import { ownBlobs } from "./shared-blobs.ts";
+import { defaultTokenVariable } from "./token-words.ts";
 import { addWebhookFlags, type WebhookFlags, webhooksOf } from "./webhook-flags.ts";
 
 type ServiceFlags = NodeFlags &

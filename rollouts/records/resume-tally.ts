@@ -1,5 +1,5 @@
 /** What deaths of processes cost a run: how its rollouts went on, and how many tokens were sampled twice. */
-import type { RolloutRecord } from "../base/schema/rollout.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
 
 export type ResumeTally = {
   /** Rollouts that went on from their last finished call, and tokens of finished calls that were not sampled again. */

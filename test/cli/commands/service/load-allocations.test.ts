@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { loadAllocations } from "../../../../cli/commands/flags/plug-in-flags.ts";
+import { loadAllocations } from "../../../../cli/commands/service/load-allocations.ts";
 import { GroupPart, SetSpec, SqliteLedger } from "../../../../service/ledger/index.ts";
 import { scratchFolder } from "../../../fakes/machine/scratch-folder.ts";
 import { attemptResult } from "../../../fakes/records/attempt-result.ts";

@@ -1,0 +1,1 @@
+export { callsOfRow, inputOf, outputOf, toolsOf } from "./row-calls.ts";

@@ -1,0 +1,1 @@
+export { toChatMessages, toChatTool } from "./chat-messages.ts";

@@ -1,0 +1,1 @@
+export { graderServers, NamedGraderServer } from "./grader-servers.ts";
