@@ -24,13 +24,50 @@ export function compareRequests(recorded: ComparedRequest, now: ComparedRequest)
   let worst: RequestComparison = compareTools(recorded.tools, now.tools);
   const { length } = recorded.messages;
   if (length !== now.messages.length) return structure(`${length} messages were recorded and ${now.messages.length} came`);
+  const messages = inRecordedOrder(recorded.messages, now.messages);
+  if (messages !== now.messages) worst = larger(worst, { class: "values", difference: "results of one turn came in another order" });
   for (const [index, message] of recorded.messages.entries()) {
-    const other = now.messages[index] as Message;
+    const other = messages[index] as Message;
     if (isSameMessage(message, other)) continue;
-    const found = compareMessages(message, other, index);
-    if (rankOf(found.class) > rankOf(worst.class)) worst = found;
+    worst = larger(worst, compareMessages(message, other, index));
   }
   return worst;
+}
+
+function larger(one: RequestComparison, other: RequestComparison): RequestComparison {
+  return rankOf(other.class) > rankOf(one.class) ? other : one;
+}
+
+/**
+ * Calls of one turn run side by side, and some harnesses send their results as they end. Returns those of a turn in the recorded
+ * order, if they are the same calls; the list itself if nothing is moved.
+ */
+function inRecordedOrder(recorded: readonly Message[], now: readonly Message[]): readonly Message[] {
+  let moved: Message[] | null = null;
+  for (let from = 0; from < now.length; from++) {
+    if (answeredBy(now[from]) === null) continue;
+    let to = from;
+    const results = new Map<string, Message>();
+    for (; to < now.length; to++) {
+      const id = answeredBy(now[to]);
+      if (id === null || results.has(id)) break;
+      results.set(id, now[to] as Message);
+    }
+    const wanted = recorded.slice(from, to).map((message) => results.get(answeredBy(message) ?? ""));
+    const isMoved = wanted.some((message, index) => message !== now[from + index]);
+    if (isMoved && wanted.every((message) => message !== undefined)) {
+      moved ??= [...now];
+      moved.splice(from, to - from, ...wanted.flatMap((message) => message ?? []));
+    }
+    from = to - 1;
+  }
+  return moved ?? now;
+}
+
+/** The call that the message holds the result of; null: it is another message. */
+function answeredBy(message: Message | undefined): string | null {
+  const [part, ...more] = message?.parts ?? [];
+  return message?.role === "tool" && part?.type === "tool_result" && more.length === 0 ? part.call_id : null;
 }
 
 const equal: RequestComparison = { class: "equal", difference: null };
@@ -52,8 +89,7 @@ function compareMessages(recorded: Message, now: Message, index: number): Reques
     return structure(`${where} had ${recorded.parts.length} parts and has ${now.parts.length}`);
   let worst = equal;
   for (const [at, part] of recorded.parts.entries()) {
-    const found = compareParts(part, now.parts[at] as Part, `${where} (${recorded.role})`);
-    if (rankOf(found.class) > rankOf(worst.class)) worst = found;
+    worst = larger(worst, compareParts(part, now.parts[at] as Part, `${where} (${recorded.role})`));
   }
   return worst;
 }
@@ -99,7 +135,8 @@ const values: readonly [RegExp, string][] = [
   [/\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]{0,6}day)?\b/g, "<day>"],
   [/\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\b/g, "<month>"],
   // An id has letters and digits and is no word: eight of them at the least, or six that are hexadecimal. "868047ms" is none.
-  [/(?<!\.)\b(?!\d+(?:ns|us|ms|s|m|h)\b)(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
+  // In front of one may stand what it is: "ses_4c1d9e02".
+  [/(?<![.0-9a-z])(?!\d+(?:ns|us|ms|s|m|h)\b)(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
   [/(?<!\.)\b(?=[0-9]*[a-f])[0-9a-f]{6,}\b/g, "<id>"],
   [/\d+/g, "#"],
   [/#(?:[.,:]#)*/g, "#"],

@@ -19,6 +19,8 @@ test("durations, digits, ids, dates and temporary paths are values", () => {
     ["Mon Nov 23 10:00:01 UTC 2026", "Tue Dec 1 09:59:59 UTC 2026"],
     ["wrote /tmp/out-x9/log.txt", "wrote /tmp/other/log.txt"],
     ["pid   812", "pid 90211"],
+    ["task ses_ddbee3499ffepwVt", "task ses_ddbeaea14ffennJd"],
+    ["id: bg_4e0b9b8f", "id: bg_77278493"],
   ] as const;
   for (const [recorded, now] of pairs) assert.equal(classOf(recorded, now), "values", `${recorded} | ${now}`);
 });
@@ -27,6 +29,22 @@ test("another word, and a verdict, is no value", () => {
   assert.equal(classOf("pass 1, fail 0", "fail 1, pass 0"), "words");
   assert.equal(classOf("ok 12", "not ok 12"), "words");
   assert.equal(classOf("same", "same"), "equal");
+});
+
+test("results of calls that ran side by side may come in another order", () => {
+  const result = (call_id: string, text: string): Message => ({
+    role: "tool",
+    parts: [{ type: "tool_result", call_id, content: [{ type: "text", text }], is_error: false }],
+  });
+  const [a, b, c] = [result("a", "one"), result("b", "two"), result("c", "three")] as const;
+  const compared = (now: Message[]) =>
+    compareRequests({ messages: [says("go"), a, b, says("on"), c], tools: [] }, { messages: [says("go"), ...now], tools: [] });
+  assert.equal(compared([a, b, says("on"), c]).class, "equal");
+  const swapped = compared([b, a, says("on"), c]);
+  assert.deepEqual([swapped.class, swapped.difference], ["values", "results of one turn came in another order"]);
+  assert.equal(compared([result("b", "other"), a, says("on"), c]).class, "words", "each is held against its own call's result");
+  assert.equal(compared([a, c, says("on"), b]).class, "structure", "a result of another turn");
+  assert.equal(compared([a, a, says("on"), c]).class, "structure", "a result twice");
 });
 
 test("another role, call, number of results or list of tools is another structure", () => {
