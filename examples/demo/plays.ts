@@ -71,44 +71,46 @@ type Hand = {
 
 const hands = {
   pi: {
-    look: (paths) => lookByShell(paths, (command) => call("bash", { command })),
+    look: (paths) => lookByShell(paths, (command) => toolCallText("bash", { command })),
     edit: (edits) =>
-      byFile(edits, (path, own) => call("edit", { path, edits: own.map((edit) => ({ oldText: edit.old, newText: edit.new })) })),
-    shell: (command) => call("bash", { command }),
+      byFile(edits, (path, own) => toolCallText("edit", { path, edits: own.map((edit) => ({ oldText: edit.old, newText: edit.new })) })),
+    shell: (command) => toolCallText("bash", { command }),
   },
   codex: {
-    look: (paths) => lookByShell(paths, (cmd) => call("exec_command", { cmd })),
-    edit: (edits) => call("exec_command", { cmd: editByNode(edits) }),
-    shell: (cmd) => call("exec_command", { cmd }),
+    look: (paths) => lookByShell(paths, (cmd) => toolCallText("exec_command", { cmd })),
+    edit: (edits) => toolCallText("exec_command", { cmd: editByNode(edits) }),
+    shell: (cmd) => toolCallText("exec_command", { cmd }),
   },
   "claude-code": {
     // Its Edit refuses a file that its Read has not seen.
-    look: (paths) => readLimits.map((limit) => paths.map((path) => call("Read", { file_path: path, limit })).join("\n")),
-    edit: (edits) => edits.map((edit) => call("Edit", { file_path: edit.path, old_string: edit.old, new_string: edit.new })).join("\n"),
-    shell: (command) => call("Bash", { command }),
+    look: (paths) => readLimits.map((limit) => paths.map((path) => toolCallText("Read", { file_path: path, limit })).join("\n")),
+    edit: (edits) =>
+      edits.map((edit) => toolCallText("Edit", { file_path: edit.path, old_string: edit.old, new_string: edit.new })).join("\n"),
+    shell: (command) => toolCallText("Bash", { command }),
   },
   "gemini-cli": {
-    look: (paths) => lookByShell(paths, (command) => call("run_shell_command", { command })),
+    look: (paths) => lookByShell(paths, (command) => toolCallText("run_shell_command", { command })),
     // Its replace wants to be told in words as well what the edit is for.
     edit: (edits) =>
       edits
         .map(({ path, old, new: text }) =>
-          call("replace", { file_path: path, instruction: "Repair it.", old_string: old, new_string: text }),
+          toolCallText("replace", { file_path: path, instruction: "Repair it.", old_string: old, new_string: text }),
         )
         .join("\n"),
-    shell: (command) => call("run_shell_command", { command }),
+    shell: (command) => toolCallText("run_shell_command", { command }),
   },
   "qwen-code": {
     // Its own read_file and edit want absolute paths, and a play does not know where the work stands.
-    look: (paths) => lookByShell(paths, (command) => call("run_shell_command", { command, is_background: false })),
-    edit: (edits) => call("run_shell_command", { command: editByNode(edits), is_background: false }),
-    shell: (command) => call("run_shell_command", { command, is_background: false }),
+    look: (paths) => lookByShell(paths, (command) => toolCallText("run_shell_command", { command, is_background: false })),
+    edit: (edits) => toolCallText("run_shell_command", { command: editByNode(edits), is_background: false }),
+    shell: (command) => toolCallText("run_shell_command", { command, is_background: false }),
   },
   opencode: {
     // Its edit refuses a file that its read has not seen.
-    look: (paths) => readLimits.map((limit) => paths.map((filePath) => call("read", { filePath, limit })).join("\n")),
-    edit: (edits) => edits.map(({ path, old, new: text }) => call("edit", { filePath: path, oldString: old, newString: text })).join("\n"),
-    shell: (command) => call("bash", { command, description: "Looks at the result" }),
+    look: (paths) => readLimits.map((limit) => paths.map((filePath) => toolCallText("read", { filePath, limit })).join("\n")),
+    edit: (edits) =>
+      edits.map(({ path, old, new: text }) => toolCallText("edit", { filePath: path, oldString: old, newString: text })).join("\n"),
+    shell: (command) => toolCallText("bash", { command, description: "Looks at the result" }),
   },
 } as const satisfies Record<string, Hand>;
 
@@ -141,7 +143,7 @@ function editByNode(edits: Edit[]): string {
 }
 
 /** One tool call as the engine's hermes parser reads it, spaced as its chat template prints it again. */
-function call(name: string, args: Record<string, unknown>): string {
+export function toolCallText(name: string, args: Record<string, unknown>): string {
   return `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${templateJson(args)}}\n</tool_call>`;
 }
 
