@@ -49,6 +49,7 @@ export const answer: Grader<AnswerSpec> = {
   version: "2",
   spec: AnswerSpec,
   expected: ({ exact = [] }) => [exact].flat().map((text) => ({ text, given: "" })),
+  startsFresh: () => false,
   tier: () => "T3",
 
   async grade(spec, context) {

@@ -117,6 +117,8 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
    * without it.
    */
   tier?(spec: Spec, task: Task, tierOf: (part: GraderSpec) => Tier | null): Tier | null;
+  /** Does it ask for a fresh sandbox of the task in most gradings? One is then made ahead. Absent: yes. */
+  readonly startsFresh?: (spec: Spec) => boolean;
   /** Never throws for what the work did; throws AlidadeError for what the infrastructure did. */
   grade(spec: Spec, context: GradeContext): Promise<Verdict>;
 }

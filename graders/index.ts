@@ -16,7 +16,7 @@ export { HarborSpec, removeTests } from "./harbor.ts";
 export { askModel, infrastructureCode, type ModelAnswer, type ModelRefusal } from "./judge/ask-model.ts";
 export { withoutMarks } from "./judge/marks.ts";
 export { checkTier, isBelowTier, tierOfTask } from "./min-tier.ts";
-export { asksModels, environmentsOf, graderOf, graderRegistry, graders, specOfGrader, withParts } from "./registry.ts";
+export { asksModels, environmentsOf, graderOf, graderRegistry, graders, specOfGrader, startsFresh, withParts } from "./registry.ts";
 export { remoteTo } from "./remote.ts";
 export { boxedIn, hashedIn } from "./rules/marked-answer.ts";
 export { longestMath } from "./rules/same-math.ts";

@@ -39,6 +39,7 @@ export const judge: Grader<JudgeSpec> = {
   spec: JudgeSpec,
   asksModels: true,
   // Nothing of the work is run, and still the work speaks to what grades it.
+  startsFresh: () => false,
   tier: () => "T1",
 
   async grade(spec, context) {

@@ -34,6 +34,7 @@ export const graderRegistry = registryOf<Grader>({
     asksServices: "function?",
     misfits: "function?",
     allows: "function?",
+    startsFresh: "function?",
     parts: "object?",
     tier: "function?",
     grade: "function",
@@ -54,6 +55,11 @@ export function specOfGrader(spec: GraderSpec, known?: readonly Grader[]): Grade
 /** Does it, or one of its parts, ask a model? */
 export function asksModels(spec: GraderSpec, known?: readonly Grader[]): boolean {
   return withParts(spec, known).some(({ grader }) => grader.asksModels === true);
+}
+
+/** Does it, or one of its parts, ask for a fresh sandbox of the task in most gradings? */
+export function startsFresh(spec: GraderSpec, known?: readonly Grader[]): boolean {
+  return withParts(spec, known).some(({ grader, spec: own }) => grader.startsFresh?.(own) ?? grader.parts === undefined);
 }
 
 /** The environment of each task, those that its grader makes of its own, and one for each service: what is to be prepared before the first sandbox. */

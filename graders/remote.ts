@@ -60,6 +60,7 @@ export const remote: Grader<RemoteSpec> = {
   version: "2",
   spec: RemoteSpec,
   // Nothing of the work is run here, and what the server does with it is not seen.
+  startsFresh: () => false,
   tier: () => "T1",
   grade: (spec, context) => gradeBy([], spec, context),
 };

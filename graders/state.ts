@@ -132,6 +132,8 @@ export const state: Grader<StateSpec> = {
     ...checks.flatMap((check, index) => misfitOf(`checks.${index}`, check.service, [check.file ?? check.unchanged?.file], services)),
     ...only.flatMap((one, index) => (typeof one === "string" ? [] : misfitOf(`only.${index}`, one.service, [], services))),
   ],
+  // The files of services are read from their readings.
+  startsFresh: ({ checks }) => checks.some(({ service }) => service === undefined),
   tier: () => "T3",
 
   async grade({ checks, only }, context) {

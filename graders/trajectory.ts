@@ -43,6 +43,7 @@ export const trajectory: Grader<TrajectorySpec> = {
   title: "The recorded calls: tools, their order, budgets and loops",
   version: "2",
   spec: TrajectorySpec,
+  startsFresh: () => false,
   tier: () => "T3",
   misfits: (spec, { tools = [] }) => {
     const names = tools.map(({ name }) => name);

@@ -20,6 +20,7 @@ import {
   readServicesAfter,
   saidTexts,
   sendsAnswers,
+  startsFresh,
   takeWork,
 } from "../graders/index.ts";
 import { isShared, keepsProcesses, lendSandbox, standStill } from "../graders/shared/index.ts";
@@ -231,7 +232,8 @@ async function atWork(attempting: Attempting, prepared: PreparedRollout): Promis
   const run = user ? await runDialogue({ setup, plan, prepared, onUser }, user, signal) : await runHarness(setup, plan, prepared, signal);
   attempt.run = run;
   const shared = isShared(plan.task);
-  if (!run.infrastructure && !shared) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
+  const isWanted = !run.infrastructure && !shared && startsFresh(plan.task.grader, setup.graders);
+  if (isWanted) attempt.grading = setup.warm?.expect(graderSpec(plan.task, setup));
   await whenThereIsSpace(setup, signal, () => prepared.session.seal(run.stop_reason));
   attempt.error = attempt.run.infrastructure ?? attempt.run.failure;
   // What a harness leaves without a call is not the policy's work: there is nothing to grade.

@@ -87,7 +87,8 @@ export class ServiceListener implements AsyncDisposable {
 }
 
 /** A body whose length is not said may be as long as one may be, and one that is longer is refused before it is read. */
-function bytesInMemory({ body, lines, heldBytes }: ServiceRoute, { env }: Context<ControlEnv>): number {
+function bytesInMemory({ method, body, lines, heldBytes }: ServiceRoute, { env }: Context<ControlEnv>): number {
+  if (method === "get") return heldBytes ?? 0;
   if (body === undefined && lines === undefined && heldBytes === undefined) return 0;
   const { declared } = new RequestBytes(env.incoming);
   if (declared !== null && declared > mostBodyBytes && heldBytes === undefined) return 0;

@@ -27,7 +27,7 @@ import { overlayMounts } from "./layer/overlay-mounts.ts";
 import { removeContainer, removeVolumes } from "./remove.ts";
 import { etcWithNames, namesInSandbox, namesOf } from "./services/etc-with-names.ts";
 import { type NamespaceSource, namespaceName, openNamespace } from "./services/open-namespace.ts";
-import type { ServicePlace } from "./services/service-container.ts";
+import type { ServiceNetwork, ServicePlace } from "./services/service-container.ts";
 import { startServices } from "./services/start-services.ts";
 import { makeFolder, type StartedContainer, startContainer } from "./start-container.ts";
 
@@ -50,8 +50,8 @@ type ContainerSource = {
   places: MemoryPlace[];
 };
 
-/** `beside`: what its services share with it. */
-type Begun = StartedContainer & { beside: ServicePlace & { namespace: NamespaceSource } };
+/** `beside`: what its services share with it. `isNear`: this machine enters network namespaces of the engine's containers. */
+type Begun = StartedContainer & { beside: ServicePlace & { namespace: NamespaceSource; isNear: boolean } };
 
 /** Throws `sandbox_unavailable` for what the engine or the image cannot do, `cancelled`, and the errors of images and services. */
 export async function createSandbox(engine: EnginePlace, spec: SandboxSpec, options: CreateOptions, signal: AbortSignal): Promise<Sandbox> {
@@ -92,7 +92,7 @@ async function begin(
   name: string,
   spec: SandboxSpec,
   { image, owned }: ContainerSource,
-  { disk_limit = "overlay" }: CreateOptions,
+  { disk_limit = "overlay", door = doorFromEnvironment() }: CreateOptions,
   signal: AbortSignal,
 ): Promise<Begun> {
   const seccomp = await profileFor(docker, owned.image, { watches: spec.inotify === true }, signal);
@@ -115,7 +115,8 @@ async function begin(
   // Until a namespace is opened for those apart.
   const networks = { agent: own, apart: own };
   const place = { docker, sandbox: name, networks, labels: ownLabels, seccomp, disk_limit, init_seconds, display: spec.display ?? null };
-  return { ...started, beside: { ...place, namespace: { image: owned.image, arch, etc: image.etc } } };
+  const isNear = started.pid !== null && door !== "forwarder";
+  return { ...started, beside: { ...place, isNear, namespace: { image: owned.image, arch, etc: image.etc } } };
 }
 
 /** What is mounted read-only below /etc: path inside -> name. */
@@ -215,10 +216,22 @@ async function bringUp(
 async function startBeside(sandbox: DockerSandbox, beside: Begun["beside"], services: Services, signal: AbortSignal): Promise<void> {
   const apart = servicesApart(services);
   await using scope = new AsyncDisposableStack();
-  const isSomeApart = Object.keys(apart).length > 0;
-  const own = isSomeApart ? scope.use(await openNamespace(beside, apart, beside.namespace, signal)) : beside.networks.apart;
+  const own = await namespaceOf(beside, apart, scope, signal);
   const running = scope.use(await startServices({ ...beside, networks: { ...beside.networks, apart: own } }, services, signal));
   const release = scope.move();
   sandbox.hold({ ...running, [Symbol.asyncDispose]: () => release.disposeAsync() }, namesOf(reachableServices(services)));
   for (const [name, { expose }] of Object.entries(apart)) for (const port of expose) await sandbox.expose(name, port);
+}
+
+/** A lone service apart has a namespace of its own, which needs no container beside it where this machine can enter it. */
+async function namespaceOf(
+  beside: Begun["beside"],
+  apart: Services,
+  scope: AsyncDisposableStack,
+  signal: AbortSignal,
+): Promise<ServiceNetwork> {
+  const [name, ...others] = Object.keys(apart);
+  if (name === undefined) return beside.networks.apart;
+  if (others.length > 0 || !beside.isNear) return scope.use(await openNamespace(beside, apart, beside.namespace, signal));
+  return { container: `${beside.sandbox}-${name}`, etc: await etcWithNames(beside.namespace.etc, namesOf(apart)) };
 }

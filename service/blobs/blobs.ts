@@ -17,9 +17,9 @@ export interface Blobs {
   get(key: string, patient?: AbortSignal): Promise<Buffer | null>;
   /**
    * Removes the copies of session logs (log-copies.ts) of this attempt of the rollout `name`, and of earlier attempts. A later attempt
-   * may be at work elsewhere. Throws `store_error`.
+   * may be at work elsewhere. Throws `store_error`, and the signal's reason.
    */
-  removeLogs(name: string, attempt: number): Promise<void>;
+  removeLogs(name: string, attempt: number, signal?: AbortSignal): Promise<void>;
 }
 
 /** A place of the service's own, which also takes what nodes send, and removes what is needed no more. */
@@ -29,6 +29,9 @@ export interface OwnBlobs extends Blobs {
    * a source that throws at its end refuses the bytes.
    */
   putPieces(key: string, pieces: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void>;
-  /** Removes each blob whose key begins with this name and a slash, but the one of the key `kept`. Throws `store_error`. */
-  removeBelow(name: string, kept?: string | null): Promise<void>;
+  /**
+   * Removes each blob whose key begins with this name and a slash, but the one of the key `kept`. Throws `store_error`, and the signal's
+   * reason.
+   */
+  removeBelow(name: string, kept?: string | null, signal?: AbortSignal): Promise<void>;
 }

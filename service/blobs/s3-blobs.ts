@@ -7,6 +7,7 @@ import { hash } from "node:crypto";
 import { basename } from "node:path/posix";
 import { AwsClient } from "aws4fetch";
 import { AlidadeError } from "../../base/errors.ts";
+import { Limiter } from "../../base/host/limiter.ts";
 import { askAgain, bytesOf, toRead, toWrite } from "./ask-again.ts";
 import type { OwnBlobs } from "./blobs.ts";
 import { assertKey, assertName, isLogUpTo, logsFolder } from "./keys.ts";
@@ -14,6 +15,13 @@ import { spool } from "./spool.ts";
 
 /** A rollout has a blob or two; what is listed after it was removed is not removed. */
 const mostPages = 100;
+
+/** Connections that a node of many rollouts can have open beside its uploads. */
+const removedAtOnce = 20;
+
+/** Amazon's answers 403 for an object that is not there, unless the key may list the bucket. */
+const neededRights =
+  "The key needs s3:GetObject, s3:PutObject and s3:DeleteObject on the objects, and s3:ListBucket on the bucket: without the last a missing object is refused like a forbidden one";
 
 type BlobVerb = "read" | "write" | "list" | "remove";
 
@@ -72,20 +80,20 @@ export class S3Blobs implements OwnBlobs {
     throw refusal;
   }
 
-  async removeLogs(name: string, attempt: number): Promise<void> {
+  async removeLogs(name: string, attempt: number, signal?: AbortSignal): Promise<void> {
     assertName(name);
-    await this.#removeAll(`${name}/${logsFolder}`, (key) => isLogUpTo(basename(key), attempt));
+    await this.#removeAll(`${name}/${logsFolder}`, (key) => isLogUpTo(basename(key), attempt), signal);
   }
 
-  async removeBelow(name: string, kept: string | null = null): Promise<void> {
+  async removeBelow(name: string, kept: string | null = null, signal?: AbortSignal): Promise<void> {
     assertName(name);
-    await this.#removeAll(name, (key) => key !== this.#prefix + kept);
+    await this.#removeAll(name, (key) => key !== this.#prefix + kept, signal);
   }
 
-  async #removeAll(name: string, isGone: (key: string) => boolean): Promise<void> {
+  async #removeAll(name: string, isGone: (key: string) => boolean, signal?: AbortSignal): Promise<void> {
     const query = new URLSearchParams({ "list-type": "2", prefix: `${this.#prefix}${name}/`, "max-keys": "1000" });
     for (let page = 0; page < mostPages; page += 1) {
-      const response = await this.#send("list", `${name}/`, `${this.#bucket}?${query}`, { method: "GET" });
+      const response = await this.#send("list", `${name}/`, `${this.#bucket}?${query}`, { method: "GET" }, signal);
       if (!response.ok) throw await this.#refusal("list", `${name}/`, response);
       const text = await response.text();
       const keys = [...text.matchAll(/<Key>([^<]*)<\/Key>/g)].map(([, key = ""]) => key);
@@ -94,13 +102,25 @@ export class S3Blobs implements OwnBlobs {
         if (!/<IsTruncated>true</.test(text)) return;
         query.set("start-after", keys.at(-1) ?? "");
       }
-      for (const key of gone) await this.#remove(key);
+      await this.#removeEach(gone, signal);
     }
     throw new AlidadeError("store_error", `cannot remove ${this.place}/${name}/: what was removed is listed again and again`);
   }
 
-  async #remove(key: string): Promise<void> {
-    const response = await this.#send("remove", key, `${this.#bucket}/${key}`, { method: "DELETE" });
+  /** The first failure ends all: a server that refuses one key, or is away, does so for each. */
+  async #removeEach(keys: readonly string[], signal?: AbortSignal): Promise<void> {
+    const failed = new AbortController();
+    const until = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal;
+    const removals = new Limiter(removedAtOnce);
+    const each = keys.map((key) => removals.run(until, () => this.#remove(key, until)));
+    for (const one of each) one.catch((error: unknown) => failed.abort(error));
+    await Promise.allSettled(each);
+    signal?.throwIfAborted();
+    failed.signal.throwIfAborted();
+  }
+
+  async #remove(key: string, stop: AbortSignal): Promise<void> {
+    const response = await this.#send("remove", key, `${this.#bucket}/${key}`, { method: "DELETE" }, stop);
     if (!response.ok && response.status !== 404) throw await this.#refusal("remove", key, response);
     await response.body?.cancel();
   }
@@ -112,7 +132,8 @@ export class S3Blobs implements OwnBlobs {
 
   #send(verb: BlobVerb, key: string, url: string, init: RequestInit, stop?: AbortSignal): Promise<Response> {
     const send = (signal: AbortSignal) => this.#client.fetch(url, { ...init, redirect: "error", signal });
-    return askAgain(`cannot ${verb} ${this.place}/${key}`, verb === "write" || stop ? toWrite(bytesOf(init)) : toRead, send, stop);
+    const isPatient = verb === "write" || (verb === "read" && stop !== undefined);
+    return askAgain(`cannot ${verb} ${this.place}/${key}`, isPatient ? toWrite(bytesOf(init)) : toRead, send, stop);
   }
 
   async #refusal(verb: BlobVerb, key: string, response: Response): Promise<AlidadeError> {
@@ -120,7 +141,8 @@ export class S3Blobs implements OwnBlobs {
     const code = /<Code>([^<]*)<\/Code>/.exec(text)?.[1] ?? "";
     const message = /<Message>([^<]*)<\/Message>/.exec(text)?.[1] ?? "";
     const why = [`HTTP ${response.status}`, code, message].filter(Boolean).join(" ").slice(0, 500);
-    return new AlidadeError("store_error", `cannot ${verb} ${this.place}/${key}: ${why}`);
+    const cure = response.status === 403 && code !== "InvalidAccessKeyId" && code !== "SignatureDoesNotMatch" ? `. ${neededRights}` : "";
+    return new AlidadeError("store_error", `cannot ${verb} ${this.place}/${key}: ${why}${cure}`);
   }
 }
 

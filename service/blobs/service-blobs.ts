@@ -40,11 +40,11 @@ export class ServiceBlobs implements Blobs {
     return null;
   }
 
-  async removeLogs(name: string, attempt: number): Promise<void> {
+  async removeLogs(name: string, attempt: number, stop?: AbortSignal): Promise<void> {
     assertName(name);
     const key = `${name}/${logsFolder}/${attempt}`;
     const send = (signal: AbortSignal) => fetch(`${this.place}/blobs/${key}`, this.#sent({ method: "DELETE" }, signal));
-    const answer = await askAgain(`cannot remove ${this.place}/blobs/${key}`, toRead, send);
+    const answer = await askAgain(`cannot remove ${this.place}/blobs/${key}`, toRead, send, stop);
     if (!answer.ok) throw await this.#refusal("remove", key, answer);
     await answer.body?.cancel();
   }

@@ -164,7 +164,7 @@ export class Attempts {
       record: async (record) => {
         await setup.folder.record(record);
         const session = record.state === "run" && record.session_id !== null ? setup.proxy.sessions.get(record.session_id) : undefined;
-        if (session) await copier?.follow(session, record);
+        if (session) await copier?.follow(session, record, signal);
       },
       keep: async (trajectory, record) => {
         const { store } = setup.proxy.sessions;

@@ -3,6 +3,7 @@
  * node dies while a part is on its way, the call of that part is asked again. A place that refuses a part gets no more parts.
  */
 import { type ErrorCode, messageOf } from "../../base/errors.ts";
+import { untilAborted } from "../../base/host/until-aborted.ts";
 import type { Media } from "../../base/media/media.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { LogEntry, LogLine } from "../../base/schema/session-log.ts";
@@ -24,6 +25,9 @@ export type CopiedAttempt = {
 /** Time for the last part, when an attempt is given back. */
 const lastPartMs = 5_000;
 
+/** The rollout's place is held meanwhile. What stays goes with the blobs of its set. */
+const removalMs = 30_000;
+
 export class LogCopier {
   readonly #attempt: CopiedAttempt;
   readonly #stop = new AbortController();
@@ -44,16 +48,16 @@ export class LogCopier {
     this.#attempt = attempt;
   }
 
-  /** Call it when the session is open and its harness has not begun. */
-  async follow(session: Session, record: RolloutRecord): Promise<void> {
+  /** Call it when the session is open and its harness has not begun. Throws the signal's reason. */
+  async follow(session: Session, record: RolloutRecord, signal: AbortSignal): Promise<void> {
     const { harness, harness_version, task_hash, resume } = record;
     if (!this.#attempt.isOn) return;
     this.#leave();
-    // A part on its way belongs to the earlier session.
-    await this.#working;
+    // A part on its way belongs to the earlier session. While the place is away it takes minutes.
+    await untilAborted(this.#working ?? Promise.resolve(), signal);
     this.#pending = [];
     this.#isDue = false;
-    const lines = await this.#attempt.store.read(session.id);
+    const lines = await untilAborted(this.#attempt.store.read(session.id), signal);
     if (!lines.every(isEntry)) return this.#end("its log is damaged");
     this.#head = LogCopyHead.parse({ session_id: session.id, harness, harness_version, task_hash, resume });
     this.#pictures = new Set();
@@ -86,7 +90,7 @@ export class LogCopier {
     const { isOn, blobs, name, attempt, note } = this.#attempt;
     if (!isOn || (attempt === 1 && this.#parts === 0)) return;
     await blobs
-      .removeLogs(name, attempt)
+      .removeLogs(name, attempt, AbortSignal.timeout(removalMs))
       .catch((error: unknown) => note(`${name}: copies of its log could not be removed: ${messageOf(error)}`));
   }
 

@@ -2,12 +2,15 @@
 
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { RequestBytes } from "../../proxy/http/index.ts";
-import { isBlobKey, isLogCopyKey, piecesOf } from "../blobs/index.ts";
+import { isBlobKey, isLogCopyKey, longestLogCopy, piecesOf } from "../blobs/index.ts";
 import type { ServiceParts } from "../service-parts.ts";
 import { defineRoute, type ServiceRoute } from "./route.ts";
 
 /** Unpacked it would be longer than the longest text that Node can hold, so it could not be read again. */
 const mostBytes = 256 * 1024 * 1024;
+
+/** A part of a log is JSON of token ids and text, which becomes so much shorter. */
+const packedShare = 8;
 
 export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute[] {
   return [
@@ -42,6 +45,7 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       roles: ["node"],
       title: "A part of such a log; 404 behind the last one. Finished trajectories are not read here",
       answers: ["application/octet-stream"],
+      heldBytes: longestLogCopy / packedShare,
       handle: async ({ param, context }) => {
         const key = logKeyOf(param);
         const found = await blobs.get(key);
@@ -54,11 +58,11 @@ export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute
       path: "/blobs/:set/:rollout/logs/:attempt",
       roles: ["node"],
       title: "Removes the copies of a rollout's logs of this attempt (a number) and of those before it, once they are needed no more",
-      handle: async ({ param }) => {
+      handle: async ({ param, signal }) => {
         const name = `${param("set")}/${param("rollout")}`;
         const attempt = param("attempt");
         if (!isLogCopyKey(`${name}/logs/${attempt}-1.json.zst`)) throw noKey(`${name}/logs/${attempt}`);
-        await blobs.removeLogs(name, Number(attempt));
+        await blobs.removeLogs(name, Number(attempt), signal);
         return { name };
       },
     }),

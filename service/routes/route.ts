@@ -8,7 +8,7 @@ export type ServiceRoute<Body extends z.ZodType = z.ZodType, Query extends z.Zod
   ListenerRoute<Body, Query>,
   "handle"
 > & {
-  /** Bytes of its body that are in memory at once, where it hands them on as they come; absent: all of them. */
+  /** Bytes of its body that are in memory at once, where it hands them on as they come; absent: all of them. Of a GET: of its answer, at most; absent: few. */
   heldBytes?: number;
   /** One of these is enough. */
   roles: readonly AccessRole[];

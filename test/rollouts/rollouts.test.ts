@@ -154,6 +154,29 @@ test("a warm pool hands out the sandboxes of agents and gradings, each once, and
   assert.ok(ahead >= 3, `${ahead} were made ahead, under the pool's own signal`);
 });
 
+test("no sandbox is made ahead for a grader that reads the work alone", async (t) => {
+  const place = await placeOf(t, "unwarm");
+  const { backend } = await pickBackend("process", t.signal);
+  const expected: string[] = [];
+  const run = await runner(t, place, {
+    path: join(place, "run"),
+    retries: 0,
+    does: async (setup, batch, signal) => {
+      await using warm = new WarmPool(backend, { sandboxes: 2, seconds: 60 });
+      const expect = warm.expect.bind(warm);
+      warm.expect = (spec, urgency = "soon") => {
+        expected.push(urgency);
+        return expect(spec, urgency);
+      };
+      const grader = { kind: "composite", combine: "all", parts: [{ name: "kept", grader: { kind: "state", only: ["**"] } }] };
+      const tasks = batch.tasks.map((task) => ({ ...task, grader }));
+      return await runTasks({ ...setup, warm }, { ...batch, tasks, samples: 1 }, signal);
+    },
+  });
+  const records = await run(backend);
+  assert.deepEqual([records[0]?.verdict?.reward, expected], [1, ["later"]], "the agent's alone");
+});
+
 test("of a large batch a handful of rollouts is claimed at a time, and each is made once", async (t) => {
   const place = await placeOf(t, "claims");
   const { backend } = await pickBackend("process", t.signal);

@@ -53,6 +53,26 @@ test("a node keeps parts of a session's log there, another node reads them, and 
   assert.equal(await ask("DELETE", "set1/roll1", "node"), 404);
 });
 
+test("parts of logs that are read at once have bounded memory, and others wait", async (t) => {
+  const { url, blobs } = await serviceAt(t);
+  const go = Promise.withResolvers<void>();
+  let inside = 0;
+  Object.assign(blobs, {
+    get: async (key: string) => {
+      if (key !== "ledger.id") inside += 1;
+      if (key !== "ledger.id") await go.promise;
+      return Buffer.from(key);
+    },
+  });
+  const node = at(url, "node");
+  const reads = Array.from({ length: 6 }, (_, part) => node.get(`set1/roll1/logs/1-${part + 1}.json.zst`));
+  await until(() => inside >= 2);
+  await node.get("ledger.id");
+  assert.equal(inside, 2, "of 64 MiB a token has half, and a part is counted as 16");
+  go.resolve();
+  assert.equal((await Promise.all(reads)).length, 6);
+});
+
 test("bytes that are not those of their name, a name that leads elsewhere and a token without the role are refused", async (t) => {
   const { url, blobs } = await serviceAt(t);
   const kept = await putPacked(blobs, "set1/roll1/1", record);

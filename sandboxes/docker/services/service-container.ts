@@ -21,11 +21,11 @@ import { mountsAt } from "../hosts/mounts.ts";
 import { environmentImage } from "../images/environment-image.ts";
 import { imageAt } from "../images/image-at.ts";
 import { cpuOf, type ImageFacts, imageFacts, ownPasswd } from "../images/image-facts.ts";
-import { pathStat } from "../path-stat.ts";
-import { makeFolder, startContainer } from "../start-container.ts";
+import { withFolders } from "../images/with-folders.ts";
+import { startContainer } from "../start-container.ts";
 import { Watchdog } from "../watchdog.ts";
 
-/** `container`: the one whose network namespace the services use. `etc`: folder of this machine with their /etc/hosts. */
+/** `container`: the one whose network namespace the services use; a lone service's own is opened with it. `etc`: folder of this machine with their /etc/hosts. */
 export type ServiceNetwork = { container: string; etc: string };
 
 /** What the services of one sandbox share. */
@@ -95,9 +95,12 @@ export async function startService(
   const owner = await uidOf(user, image.etc);
   assertStays(service, image);
   const shown = place.display?.service === name ? await desktopMounts(place.display, cpuOf(image.platform)) : {};
-  const request = await containerRequest(place, container, service, image, { user, owner, shown }, signal);
-  const started = await startContainer(docker, request, service, disk_limit, null, signal, (made) => makeFolders(made, service, owner));
   const argv = [...(service.entrypoint ?? image.entrypoint), ...(service.command ?? (service.entrypoint ? [] : (Config.Cmd ?? [])))];
+  // The image as it is says best that it names no command.
+  const folders = argv.length === 0 ? [] : service.folders;
+  const from = await withFolders(docker, image.id, folders, owner, signal);
+  const request = await containerRequest(place, container, service, image, { from, argv, user, owner, shown }, signal);
+  const started = await startContainer(docker, request, service, disk_limit, null, signal);
   const field = `environment.services.${name}`;
   return {
     container: started.container,
@@ -118,10 +121,6 @@ function assertStays({ state }: Service, { volumes }: ImageFacts): void {
   throw new AlidadeError("sandbox_unavailable", message);
 }
 
-async function makeFolders(container: Docker.Container, { folders }: Service, owner: number): Promise<void> {
-  for (const path of folders) if ((await pathStat(container, path)) === null) await makeFolder(container, path, owner);
-}
-
 function checkOf({ healthcheck }: Service, image: ImageFacts): ReadyCheck | null {
   if (healthcheck === "none" || healthcheck === "completed") return null;
   if (healthcheck !== null) return readyCheck(healthcheck);
@@ -140,19 +139,20 @@ async function containerRequest(
   name: string,
   service: Service,
   image: ImageFacts,
-  { user, owner, shown }: { user: string; owner: number; shown: Record<string, string> },
+  { from, argv, user, owner, shown }: { from: string; argv: string[]; user: string; owner: number; shown: Record<string, string> },
   signal: AbortSignal,
 ): Promise<Docker.ContainerCreateOptions> {
   const { entrypoint, command, env, workdir, memory_mb } = service;
   const { container, etc } = networks[service.network];
   const places = image.volumes.map((target): MemoryPlace => ({ target, megabytes: volumeSize(memory_mb, image), mode: "0755", owner }));
   const folders = { ...shown, ...(service.files !== null && { [serviceFiles]: service.files }) };
+  const ownCommand = { ...(entrypoint !== null && { Entrypoint: entrypoint }), ...(command !== null && { Cmd: command }) };
   const mounts = await mountsAt(docker, image.id, { folders, files: { folder: etc, names: ownFiles } }, signal);
   return {
     name,
-    Image: image.id,
-    ...(entrypoint !== null && { Entrypoint: entrypoint }),
-    ...(command !== null && { Cmd: command }),
+    Image: from,
+    // The image with its folders has lost its own command.
+    ...(from === image.id ? ownCommand : { Entrypoint: argv.slice(0, 1), Cmd: argv.slice(1) }),
     ...(workdir !== null && { WorkingDir: workdir }),
     User: user,
     Env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
@@ -160,7 +160,7 @@ async function containerRequest(
     Labels: labels,
     HostConfig: {
       ...boundedHost(service, seccomp),
-      NetworkMode: `container:${container}`,
+      NetworkMode: container === name ? "none" : `container:${container}`,
       LogConfig: { Type: "json-file", Config: { "max-size": logSize, "max-file": "1" } },
       ShmSize: Math.ceil(memory_mb / 16) * 1024 * 1024,
       Mounts: [...places.map((one) => volume(one, labels)), ...mounts],

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -22,6 +22,15 @@ test("a stranger's file beside the logs is no session, and every session that is
   for (const stranger of ["ses1 (copy).jsonl", ".jsonl", "notes.txt", "ses1.jsonl.bak"]) await writeFile(join(folder, stranger), "{}\n");
   assert.deepEqual(await store.list(), ["ses1"]);
   for (const id of await store.list()) assert.equal((await store.read(id)).length, log.entries.length);
+});
+
+test("what a killed replacement of a log left is gone once the session is opened", async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), "alidade-disk-"));
+  t.after(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, "ses1.jsonl.new"), '{"type":');
+  const store = new DiskStore(folder);
+  await (await store.open("ses1"))[Symbol.asyncDispose]();
+  assert.deepEqual((await readdir(folder)).toSorted(), ["ses1.jsonl"]);
 });
 
 test("a file that cannot be read is named, with what is wrong about it", async (t) => {

@@ -1,9 +1,12 @@
 /** Blobs in a bucket, at a server of S3's API. It knows keys by their ids, and does not compare signatures. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readdir, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { getPacked, openBlobs, openOwnBlobs, piecesOf, putPacked } from "../../../service/blobs/index.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { startS3 } from "../../interop/s3/start.ts";
@@ -119,4 +122,62 @@ test("an address that is none, and a variable that is missing, are refused befor
   assert.match(refused("s3://bucket", { ...keys, AWS_ENDPOINT_URL_S3: "localhost:9000" }), /AWS_ENDPOINT_URL_S3 is localhost:9000/);
   assert.match(refused("gs://bucket", keys), /gs:\/\/bucket: give a folder .* s3:\/\/bucket\/prefix/);
   assert.equal(refused("s3://bucket/prefix", keys), "taken");
+});
+
+const someKeys = Array.from({ length: 60 }, (_, at) => `set1/roll1/logs/1-${at + 1}.json.zst`);
+
+/** A bucket that lists `someKeys` until all are removed, and hands each removal to `onRemoval`. */
+async function bucketOf(t: TestContext, onRemoval: (answer: () => void) => void) {
+  let left = someKeys.length;
+  const server = createServer(({ method }, response) => {
+    if (method === "GET") {
+      const keys = left === 0 ? [] : someKeys;
+      return response.end(keys.map((key) => `<Key>${key}</Key>`).join(""));
+    }
+    onRemoval(() => {
+      left -= 1;
+      response.writeHead(204).end();
+    });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.after(() => server.closeAllConnections());
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  return openOwnBlobs("s3://bucket", { ...keys, AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${port}` });
+}
+
+test("keys are removed twenty at once", { timeout: 60_000 }, async (t) => {
+  const waiting: (() => void)[] = [];
+  let most = 0;
+  const blobs = await bucketOf(t, (answer) => {
+    most = Math.max(most, waiting.push(answer));
+    if (waiting.length === 20) for (const one of waiting.splice(0)) one();
+  });
+  await blobs.removeLogs("set1/roll1", 1);
+  assert.equal(most, 20);
+});
+
+test("a removal ends with its signal, whatever the server does", { timeout: 60_000 }, async (t) => {
+  const stop = new AbortController();
+  let asked = 0;
+  const blobs = await bucketOf(t, () => {
+    asked += 1;
+    if (asked === 20) stop.abort(new Error("the node is stopped"));
+  });
+  await assert.rejects(blobs.removeLogs("set1/roll1", 1, stop.signal), /the node is stopped/);
+  assert.equal(asked, 20, "none is asked for after that");
+});
+
+test("a place that forbids says which rights the key needs", async (t) => {
+  const server = createServer((_, response) => {
+    response.writeHead(403).end("<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>");
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const blobs = openBlobs("s3://bucket", { ...keys, AWS_ENDPOINT_URL_S3: `http://127.0.0.1:${port}` });
+  await assert.rejects(blobs.get("ledger.id"), {
+    code: "store_error",
+    message: /HTTP 403 AccessDenied Access Denied\. The key needs s3:GetObject, .* and s3:ListBucket on the bucket/,
+  });
 });

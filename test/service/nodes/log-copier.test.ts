@@ -17,6 +17,7 @@ const scratch = scratchFolder("copies");
 const name = "set1/roll1";
 const part = (number: number) => `${name}/logs/1-${number}.json.zst`;
 
+const { signal } = new AbortController();
 const facts = { harness: "h", harness_version: "1", task_hash: "t", resume: null } as RolloutRecord;
 
 function copierTo(blobs: Blobs, { sessions: { store } }: HarnessProxy, notes: string[] = [], attempt = 1): LogCopier {
@@ -35,7 +36,7 @@ test("each finished call is copied with its pictures, and the copy reads as the 
   const client = await at.open();
   const session = at.proxy.session(client.sessionId);
   const copier = copierTo(blobs, at.proxy);
-  await copier.follow(session, facts);
+  await copier.follow(session, facts, signal);
   await ask(client, [{ type: "image_url", image_url: { url: pngUrl(8, 8) } }]);
   await theres(blobs, part(1));
   await ask(client, "and?");
@@ -66,7 +67,7 @@ test("of an attempt that began anew the second session counts, and what the infr
   const clients = [await at.open(), await at.open()] as const;
   const copier = copierTo(blobs, at.proxy);
   for (const [index, client] of clients.entries()) {
-    await copier.follow(at.proxy.session(client.sessionId), facts);
+    await copier.follow(at.proxy.session(client.sessionId), facts, signal);
     await ask(client, "hi");
     await theres(blobs, part(index + 1));
   }
@@ -82,19 +83,19 @@ test("a node that breaks before it samples anything leaves the copies of a dead 
   await using at = await proxyAt((_, index) => (index === 1 ? { refuse: { status: 400, message: "no" } } : { text: "ok" }));
   const client = await at.open();
   const dead = copierTo(blobs, at.proxy);
-  await dead.follow(at.proxy.session(client.sessionId), facts);
+  await dead.follow(at.proxy.session(client.sessionId), facts, signal);
   await ask(client, "hi");
   await theres(blobs, part(1));
   await copierTo(blobs, at.proxy, [], 2).close("node_unfit");
   assert.notEqual(await readLogCopy(blobs, name, 1), null, "no session was opened");
   const next = copierTo(blobs, at.proxy, [], 2);
-  await next.follow(at.proxy.session(client.sessionId), facts);
+  await next.follow(at.proxy.session(client.sessionId), facts, signal);
   await ask(client, "refused").catch(() => undefined);
   await next.close("engine_error");
   assert.notEqual(await readLogCopy(blobs, name, 1), null, "no call of its own was answered");
 
   const later = copierTo(blobs, at.proxy, [], 3);
-  await later.follow(at.proxy.session(client.sessionId), facts);
+  await later.follow(at.proxy.session(client.sessionId), facts, signal);
   await ask(client, "go on");
   await theres(blobs, `${name}/logs/3-1.json.zst`);
   await dead.close("engine_error");
@@ -113,7 +114,7 @@ test("an attempt that is stopped waits for its last part, and nothing is copied 
   await using at = await proxyAt(() => ({ text: "ok" }));
   const client = await at.open();
   const copier = copierTo(slow, at.proxy);
-  await copier.follow(at.proxy.session(client.sessionId), facts);
+  await copier.follow(at.proxy.session(client.sessionId), facts, signal);
   await ask(client, "hi");
   const closed = copier.close("cancelled");
   hold.resolve();
@@ -131,7 +132,7 @@ test("a place that refuses a part costs the rollout nothing and is told once; a 
   const blobs = new FolderBlobs(join(scratch, "refused"));
   const full = Object.assign(Object.create(blobs) as FolderBlobs, { put: () => Promise.reject(new Error("no space left")) });
   const refused = copierTo(full, at.proxy, notes);
-  await refused.follow(at.proxy.session(client.sessionId), facts);
+  await refused.follow(at.proxy.session(client.sessionId), facts, signal);
   for (const text of ["a", "b"]) await ask(client, text);
   await until(() => notes.length > 0);
   await refused.close(null);
@@ -139,7 +140,7 @@ test("a place that refuses a part costs the rollout nothing and is told once; a 
   assert.match(notes[0] ?? "", /set1\/roll1: the log of attempt 1 is copied no further \(no space left\)/);
 
   const copier = copierTo(blobs, at.proxy);
-  await copier.follow(at.proxy.session(client.sessionId), facts);
+  await copier.follow(at.proxy.session(client.sessionId), facts, signal);
   await ask(client, "c");
   await theres(blobs, part(1));
   await copier.close("cancelled");
@@ -151,4 +152,20 @@ test("a place that refuses a part costs the rollout nothing and is told once; a 
     code: "store_error",
     message: /the copy set1\/roll1\/logs\/1-1\.json\.zst .* damaged/,
   });
+});
+
+test("a session is followed no longer than its attempt lives, whatever becomes of an earlier part", async () => {
+  const stop = new AbortController();
+  const stuck = Object.assign(Object.create(new FolderBlobs(join(scratch, "stuck"))) as FolderBlobs, {
+    put: () => {
+      stop.abort(new Error("the node was stopped"));
+      return new Promise<void>(() => undefined);
+    },
+  });
+  await using at = await proxyAt(() => ({ text: "ok" }));
+  const clients = [await at.open(), await at.open()] as const;
+  const copier = copierTo(stuck, at.proxy);
+  await copier.follow(at.proxy.session(clients[0].sessionId), facts, stop.signal);
+  await ask(clients[0], "hi");
+  await assert.rejects(copier.follow(at.proxy.session(clients[1].sessionId), facts, stop.signal), /the node was stopped/);
 });
