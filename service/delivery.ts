@@ -29,12 +29,27 @@ export type DeliveryQuery = z.infer<typeof DeliveryQuery>;
 /** Fields of a line, as JSON text behind a comma; empty where nothing is asked for. */
 export type PayloadText = (rows: readonly ResultRow[], signal: AbortSignal) => Promise<string>;
 
-/** Throws `request_invalid` for a format whose rows cannot come this way. Loads the formats if rows are asked for. */
-export async function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuery, isWhole: boolean, spec: SetSpec): Promise<PayloadText> {
+/**
+ * Bytes of a line's rows, with the pictures and experts that they name. The line is one text, of which V8 holds half a gigabyte, and
+ * the trainer reads it as one, too.
+ */
+const longestRows = 128 * 1024 * 1024;
+
+/**
+ * Throws `request_invalid` for a format whose rows cannot come this way. Loads the formats if rows are asked for. `longest`: bytes of
+ * the rows of a line.
+ */
+export async function deliveryOf(
+  blobs: Blobs,
+  { payload, format }: DeliveryQuery,
+  isWhole: boolean,
+  spec: SetSpec,
+  longest = longestRows,
+): Promise<PayloadText> {
   if (payload === "none") return async () => "";
   if (payload === "trajectory") return async (rows) => `,"trajectories":[${(await textsOf(blobs, rows)).join(",")}]`;
   if (payload === "record") return async (rows) => recordsText(await Array.fromAsync(rows, (row) => linesOf(blobs, row)));
-  const { exporterNamed, leaveOutRollout } = await import("../exporters/index.ts");
+  const { emptyReport, exporterNamed, leaveOutRollout } = await import("../exporters/index.ts");
   const exporter = exporterNamed(format);
   assertServable(exporter, isWhole, spec);
   return async (rows, signal) => {
@@ -46,11 +61,22 @@ export async function deliveryOf(blobs: Blobs, { payload, format }: DeliveryQuer
     const pictures = packed.flatMap(unpackPictures);
     const trajectories = all.map((one) => (others.has(one.rollout_id ?? "") ? masked(one) : one));
     const oldestStep = exporter.objective === "rl" ? oldestTrained(rows, spec) : null;
-    const { lines, report } = await exported(exporter, trajectories, { oldestStep, media: mediaOf(pictures), signal });
+    const order = { oldestStep, media: mediaOf(pictures), signal };
+    const rowsOf = await exported(exporter, trajectories, order, longest);
+    const fits = rowsOf.bytes <= longest && isWithin(longest, rowsOf.lines, exporter.namesPictures ? pictures : []);
+    const { lines, report } = fits ? rowsOf : { lines: [], report: { ...emptyReport(), trajectories: trajectories.length } };
+    // The lines after it come as they are.
+    if (!fits) for (const _ of trajectories) leaveOutRollout(report, "line_too_long");
     for (const _ of stale) leaveOutRollout(report, "stale_policy");
     const beside = exporter.namesPictures ? picturesNamedIn(lines, pictures) : [];
     return `,"rows":[${lines.join(",")}],"report":${JSON.stringify(report)}${picturesText(beside)}`;
   };
+}
+
+/** Do the rows, with those of the pictures that they name, fit into a line? */
+function isWithin(longest: number, lines: readonly string[], pictures: readonly PackedPicture[]): boolean {
+  const all = [...lines, ...picturesNamedIn(lines, pictures).map(({ base64 }) => base64)];
+  return all.reduce((sum, { length }) => sum + length, 0) <= longest;
 }
 
 function assertServable(exporter: Exporter, isWhole: boolean, { group_versions, purpose }: SetSpec): void {
@@ -89,20 +115,25 @@ function picturesText(pictures: readonly PackedPicture[]): string {
   return `,"pictures":${JSON.stringify(Object.fromEntries(pictures.map(({ sha256, base64 }) => [sha256, base64])))}`;
 }
 
+/** `lines`: none if their `bytes` are more than `longest`. */
 async function exported(
   exporter: Exporter,
   trajectories: Trajectory[],
   options: { oldestStep: number | null; media: Pick<Media, "read">; signal: AbortSignal },
-): Promise<{ lines: string[]; report: ExportReport }> {
+  longest: number,
+): Promise<{ lines: string[]; report: ExportReport; bytes: number }> {
   const pieces: Buffer[] = [];
+  let bytes = 0;
   const output = new Writable({
     write(piece: Buffer, _encoding, done) {
-      pieces.push(piece);
+      bytes += piece.length;
+      if (bytes <= longest) pieces.push(piece);
+      else pieces.length = 0;
       done();
     },
   });
   const { exportTrajectories } = await import("../exporters/index.ts");
   const report = await exportTrajectories(exporter, trajectories, output, { ...options, oldestStep: options.oldestStep ?? undefined });
   const lines = Buffer.concat(pieces).toString("utf8").split("\n");
-  return { lines: lines.filter((line) => line !== ""), report };
+  return { lines: lines.filter((line) => line !== ""), report, bytes };
 }

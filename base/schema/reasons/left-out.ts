@@ -38,6 +38,10 @@ export const rolloutReasons = {
     what: "A policy older than the set's `max_version_lag` sampled some of it, and its `on_stale` is `leave_out`.",
     cure: "`on_stale: mask` keeps its newer tokens",
   },
+  line_too_long: {
+    what: "The rows of its line of results are longer than 128 MiB, with the pictures and experts that they name.",
+    cure: "ask without `whole_groups`, run fewer samples a group, or export the run's folder",
+  },
   group_left_out: { what: "Its group was left out.", cure: "the reason of the group says why" },
 } as const satisfies Record<string, Meaning>;
 

@@ -1,0 +1,36 @@
+/** What a line of results carries beside its rows. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readJson } from "../../base/schema/read-json.ts";
+import { putPacked } from "../../service/blobs/index.ts";
+import { DeliveryQuery, deliveryOf } from "../../service/delivery.ts";
+import type { Claim } from "../../service/ledger/index.ts";
+import { serviceAt, serviceGroups } from "../fakes/proxies/service-at.ts";
+import { attemptResult } from "../fakes/records/attempt-result.ts";
+import { goldenTrajectory } from "../fakes/records/golden-session.ts";
+
+type Line = { rows: unknown[]; report: { trajectories: number; rows: number; left_out_rollouts: Record<string, number> } };
+
+test("rows that are too long for a line are left out with a reason, and those of other lines come", async (t) => {
+  const { call, ledger, lease, blobs } = await serviceAt(t);
+  const set = (await call("PUT", "/sets/a", { samples: 2 })).body.set_id;
+  await call("POST", `/sets/${set}/groups`, serviceGroups("g"));
+  for (const claim of (await ledger.claim(lease, 2)) as Claim[]) {
+    const payload = await putPacked(blobs, `${set}/${claim.rollout_id}/1`, goldenTrajectory({ reward: 1 }));
+    await ledger.finish(claim, attemptResult({ payload }));
+  }
+  const rows = (await ledger.results(set, null, 10, "skip")).map(({ row }) => row);
+  const spec = await ledger.specOf(set);
+  const query = DeliveryQuery.parse({ payload: "rows" });
+  const line = async (of: typeof rows, longest?: number) => {
+    const textOf = await deliveryOf(blobs, query, false, spec, longest);
+    return readJson(`{"a":1${await textOf(of, t.signal)}}`) as Line;
+  };
+
+  const [one, two] = [await line(rows.slice(0, 1)), await line(rows)];
+  assert.ok(one.rows.length > 0 && two.rows.length === 2 * one.rows.length);
+  const longest = JSON.stringify(one.rows).length;
+  assert.deepEqual(await line(rows.slice(0, 1), longest), one, "a line that fits is as it was");
+  const { rows: none, report } = await line(rows, longest);
+  assert.deepEqual([none, report.rows, report.trajectories, report.left_out_rollouts], [[], 0, 2, { line_too_long: 2 }]);
+});
