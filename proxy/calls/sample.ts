@@ -3,6 +3,7 @@
 import { AlidadeError } from "../../base/errors.ts";
 import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
 import type { ImagePart, Message, Part, Usage } from "../../base/schema/message.ts";
+import type { Policy } from "../../base/schema/policy.ts";
 import type { SampledToken } from "../../base/schema/sampled-token.ts";
 import type { CallFinished, PromptPicture, Tried } from "../../base/schema/session-log.ts";
 import { type IdText, textOfIds } from "../../base/tokens/id-text.ts";
@@ -12,7 +13,7 @@ import { type EngineFacts, isUnderGrammar, type RoutedExperts, type SampleEvent,
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import { toErrorRecord } from "../session/error-record.ts";
-import { type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
+import { areSame, type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
 import { isMisread, type Keepable, type KeptTokens, type Mark, type SaidSoFar } from "./interrupted/kept-tokens.ts";
 import { type RoutedBase, type SampledRouting, sampledRouting } from "./sampled-routing.ts";
 
@@ -49,6 +50,7 @@ export type AskedOfSample = Pick<SampleRequest, "sampling" | "tools" | "tool_cho
 export class Sample implements Keepable {
   readonly #engine: string | null;
   readonly #facts: EngineFacts | null;
+  readonly #policy: Policy | null;
   readonly #grammar: boolean;
   readonly #bases: readonly TokenBase[];
   /** The pictures of the request. */
@@ -90,6 +92,7 @@ export class Sample implements Keepable {
     if (kept) this.#goOnFrom(kept);
     this.#engine = lease?.engine.name ?? null;
     this.#facts = lease?.facts ?? null;
+    this.#policy = lease?.policy ?? null;
     this.#grammar = isUnderGrammar(request, lease?.engine ?? null);
   }
 
@@ -103,10 +106,14 @@ export class Sample implements Keepable {
     return { prompt_ids, ...(this.#routedBase && { routing_start: this.#routedBase.length }) };
   }
 
-  /** Returns how many of the first `length` tokens of an earlier call have their experts on record; null: none. */
+  /** Returns how many of the first `length` tokens of an earlier call of the same weights have their experts on record; null: none. */
   #routedWithin(call_id: string | null, length: number): RoutedBase | null {
     const base = this.#bases.find(({ id }) => id === call_id);
-    const routed = Math.min(base?.routedUntil ?? 0, length);
+    const by = base?.routedBy ?? null;
+    // Other weights pick other experts for equal tokens. Before the answer, the model's name is not known.
+    const model = this.#end === null ? (by?.model ?? null) : (this.#end.engine_model ?? null);
+    const isSame = by !== null && areSame(by, { model, policy: this.#policy });
+    const routed = isSame ? Math.min(base?.routedUntil ?? 0, length) : 0;
     return call_id === null || routed === 0 ? null : { call_id, length: routed };
   }
 
@@ -261,12 +268,14 @@ export class Sample implements Keepable {
   #routed(): SampledRouting | null {
     if (this.#prompt === null || this.#sampledIds.length === 0) return null;
     const { base_call_id, base_len } = this.#prompt.delta;
+    const asked = this.#routedBase;
     return sampledRouting({
       facts: this.#facts,
       told: this.#routing,
       isStreamed: this.#isStreamed,
       tokens: this.#prompt.whole.length + this.#sampledIds.length,
-      asked: this.#routedBase,
+      // If another model answered than the one whose rows were left out, those are unknown.
+      asked: asked && this.#routedWithin(asked.call_id, asked.length),
       known: this.#routedWithin(base_call_id, base_len),
     });
   }

@@ -2,8 +2,10 @@
 import { hash } from "node:crypto";
 import { canonicalJson } from "../../base/schema/ids.ts";
 import { type Message, type Turn, textOf } from "../../base/schema/message.ts";
+import { type Policy, samePolicy } from "../../base/schema/policy.ts";
 import type { Answered, CallBegun, CallFinished, EngineFingerprints, Replayed, Tried } from "../../base/schema/session-log.ts";
 import type { IdText } from "../../base/tokens/id-text.ts";
+import type { Weights } from "./prompt-tokens.ts";
 
 /** Whether the client got the answer: `none` is unknown. */
 export type Delivery = "none" | Answered["delivery"];
@@ -24,6 +26,7 @@ export class Call {
   #stage: CallStage = { type: "begun" };
   #delivery: Delivery = "none";
   #fingerprints: EngineFingerprints | null = null;
+  #policyOfTry: Policy | null = null;
 
   constructor(begun: CallBegun, messages: Message[]) {
     this.begun = begun;
@@ -59,6 +62,13 @@ export class Call {
     return routing ? routing.start + routing.rows : 0;
   }
 
+  /** The weights that took those experts; null: unknown, or they were changed during the call. */
+  get routedBy(): Weights | null {
+    const { outcome } = this;
+    if (!outcome?.routing || outcome.policy_changed || !samePolicy(outcome.policy, this.#policyOfTry)) return null;
+    return { model: outcome.engine_model, policy: outcome.policy };
+  }
+
   get promptLength(): number {
     return this.#ids?.promptLength ?? 0;
   }
@@ -90,8 +100,10 @@ export class Call {
 
   /** Takes an entry of its log. `prompt`: the whole prompt of a finished one, null where it has none. */
   apply(entry: Tried | CallFinished | Answered | Replayed, prompt: IdText | null = null): void {
-    if (entry.type === "tried") this.#fingerprints = entry.fingerprints;
-    else if (entry.type === "call_finished") this.#stage = finishedWith(entry, prompt);
+    if (entry.type === "tried") {
+      this.#fingerprints = entry.fingerprints;
+      this.#policyOfTry = entry.policy;
+    } else if (entry.type === "call_finished") this.#stage = finishedWith(entry, prompt);
     else this.#delivery = entry.delivery;
   }
 

@@ -1,4 +1,5 @@
 /** A prompt's ids beside those of an earlier call: what is new of them is parsed and stored, the rest is a reference. */
+import { type Policy, samePolicy } from "../../base/schema/policy.ts";
 import { IdText, parseIds, type TextHead, textOfIds } from "../../base/tokens/id-text.ts";
 
 /** A list as the log stores it: the head of an earlier call's, and what is new. */
@@ -10,7 +11,18 @@ export type TokenBase = {
   readonly idText: IdText | null;
   /** How many of its first tokens have their experts on record. Absent: none. */
   readonly routedUntil?: number;
+  /** The weights that took those experts. Absent: unknown. */
+  readonly routedBy?: Weights | null;
 };
+
+/** `model`: the name in the engine's answers. null: unknown. */
+export type Weights = { model: string | null; policy: Policy | null };
+
+/** Weights of an unknown name are the same as no others: they may have been changed. */
+export function areSame(one: Weights, other: Weights): boolean {
+  const areKnown = one.model !== null && one.policy !== null;
+  return areKnown && one.model === other.model && samePolicy(one.policy, other.policy);
+}
 
 /** A prompt as the log stores it, and whole. */
 export type PromptTokens = { delta: Delta<number>; whole: IdText };

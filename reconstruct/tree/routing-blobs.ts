@@ -1,10 +1,12 @@
 /**
  * Maps the nodes of the tree to the experts that their tokens took. Tokens that several calls share have the numbers of the first call. A
- * later call found them in the engine's cache, or computed them again, perhaps with newer weights.
+ * later call found them in the engine's cache, or computed them again, perhaps with newer weights. Calls of another model than the
+ * session's give no numbers for tokens of which its own calls have some.
  */
 import type { RoutingRecord } from "../../base/schema/session-log.ts";
 import type { NodeBlob } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
+import { isOfOtherPolicy } from "../log/policy-of.ts";
 import type { Branch, TokenTree } from "./token-tree.ts";
 
 export const routedExperts = "routed_experts";
@@ -13,7 +15,8 @@ export const routedExperts = "routed_experts";
 export function routingBlobs(calls: readonly CallHistory[], tree: TokenTree, idOf: ReadonlyMap<Branch, string>): NodeBlob[] {
   const byId = new Map(calls.map((call) => [call.call_id, call]));
   const covered = new Map<Branch, number>();
-  return calls.flatMap((call) => {
+  const [own = [], others = []] = [false, true].map((isOther) => calls.filter((call) => isOfOtherPolicy(call) === isOther));
+  return [...own, ...others].flatMap((call) => {
     const end = tree.sampleEnd.get(call.call_id);
     const told = end === undefined ? [] : toldOf(call, byId);
     return end === undefined || told.length === 0 ? [] : blobsOfPath(end, told, { covered, idOf });

@@ -5,16 +5,18 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { test } from "node:test";
+import type { Policy } from "../../../base/schema/policy.ts";
 import type { CallFinished, LogLine } from "../../../base/schema/session-log.ts";
 import { readRouting } from "../../../engines/vllm/routing.ts";
 import { wholeAnswer } from "../../../engines/vllm/whole-answer.ts";
 import { keepRouting, mostRoutingBytes } from "../../../proxy/calls/keep-routing.ts";
 import { type SampledRouting, sampledRouting } from "../../../proxy/calls/sampled-routing.ts";
-import { selectRows } from "../../../reconstruct/index.ts";
+import { reconstruct, selectRows } from "../../../reconstruct/index.ts";
 import { isRouted } from "../../../reconstruct/rows/place-routing.ts";
 import { bytesOf, expertsAt, type NpyType, npyOf } from "../../fakes/engines/npy.ts";
 import type { ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";
+import { assistant, LogBuilder, user as userMessage } from "../../fakes/records/log-builder.ts";
 
 const user = (content: string) => ({ role: "user", content });
 
@@ -34,9 +36,11 @@ function finished(entries: LogLine[]): CallFinished[] {
   return entries.filter((entry) => entry.type === "call_finished");
 }
 
+const named: Policy = { version: "v1", step: 1 };
+
 /** Returns the messages that a harness gets, without the ids of its calls, and the log. */
-async function play(routing: "told" | "wrong" | null, relay: "buffered" | "live" = "buffered") {
-  await using at = await enginesAt((_, __, index) => turns[index] ?? {}, { a: routing === null ? {} : { routing } });
+async function play(routing: "told" | "wrong" | null, relay: "buffered" | "live" = "buffered", policy: Policy | null = named) {
+  await using at = await enginesAt((_, __, index) => turns[index] ?? {}, { a: { policy, ...(routing !== null && { routing }) } });
   const client = await at.open({ purpose: "train", continuity: "auto", relay });
   const messages: unknown[] = [user("go")];
   const seen: string[] = [];
@@ -87,6 +91,51 @@ test("later turns ask for and store the rows of their own tokens alone: all turn
   assert.deepEqual(
     trajectory.calls.map(({ routing }) => routing),
     ["recorded", "recorded", "recorded"],
+  );
+});
+
+test("experts of a call of other weights, or of unnamed ones, do not stand for a later call's: it asks for and stores all of its own", async () => {
+  const unnamed = await play("told", "buffered", null);
+  await using at = await enginesAt((_, __, index) => turns[index] ?? {}, { a: { routing: "told", policy: named } });
+  const client = await at.open({ purpose: "train", continuity: "auto", relay: "buffered" });
+  const messages: unknown[] = [user("go")];
+  messages.push(await client.say(messages), user("on"));
+  const answer = await at.control("PUT", "/policy", { version: "v2", step: 2 });
+  assert.equal(answer.status, 200);
+  await client.say(messages);
+  const calls = finished(await client.entries());
+  assert.deepEqual(
+    calls.map(({ policy }) => policy?.version),
+    ["v1", "v2"],
+  );
+  for (const all of [unnamed.calls, calls]) assert.deepEqual(new Set(all.map(({ routing }) => routing?.start)), new Set([0]));
+  assert.ok((at.engines.a?.requests ?? []).every((request) => !request.routed_experts_prompt_start));
+  // Tokens that both saw keep the experts of the first one.
+  for (const trajectory of [unnamed.trajectory, await client.trajectory()]) assert.ok([...selectRows(trajectory).rows].every(isRouted));
+});
+
+test("tokens that the session's model and another one saw have the experts of the session's own model", async () => {
+  const log = new LogBuilder();
+  const says = assistant("yes");
+  const experts = (sha256: string) => ({ sha256, start: 0, base_call_id: null, layers: 1, top_k: 1, dtype: "uint8" as const });
+  for (const [sha256, other_policy] of [
+    ["judge", true],
+    ["own", undefined],
+  ] as const) {
+    const id = log.call({ messages: [userMessage("go")], says });
+    for (const entry of log.entries) {
+      if (entry.type === "tried" && entry.call_id === id && other_policy) entry.other_policy = true;
+      if (entry.type !== "call_finished" || entry.call_id !== id) continue;
+      const tokens = (entry.prompt_ids?.base_len ?? 0) + (entry.prompt_ids?.new.length ?? 0) + (entry.sampled_ids?.length ?? 0);
+      entry.routing = { ...experts(sha256), rows: tokens - 1 };
+    }
+  }
+  const { nodes, blobs } = reconstruct(log.entries);
+  const prompt = nodes.find(({ kind }) => kind === "prompt");
+  assert.ok(prompt);
+  assert.deepEqual(
+    blobs.filter(({ node_id }) => node_id === prompt.node_id).map(({ ref }) => ref),
+    ["own"],
   );
 });
 
