@@ -20,7 +20,7 @@ import { toSource } from "./source/source.ts";
  *
  * A rollout that was run again is written by its last attempt, and a team's sessions as one rollout. This must be known
  * before the first line is written: for trajectories that are no array, `attempts` gives the heads of all. `media`: where the
- * bytes of pictures lie; a format that writes them itself fails without.
+ * bytes of pictures lie; a format that writes them itself fails without. `onPart`: told each line, without its newline, or bytes.
  *
  *     const report = await exportTrajectories(flat, readTrajectories(file), createWriteStream("rows.jsonl"));
  */
@@ -33,10 +33,18 @@ export async function exportTrajectories(
     scratch?: string;
     attempts?: AsyncIterable<Attempt> | Iterable<Attempt>;
     media?: Pick<Media, "read">;
+    onPart?: (part: string | Uint8Array) => void;
   } = {},
 ): Promise<ExportReport> {
   const report = emptyReport();
-  const { signal, scratch = tmpdir(), attempts = Array.isArray(trajectories) ? trajectories : [], media = null, ...given } = options;
+  const {
+    signal,
+    scratch = tmpdir(),
+    attempts = Array.isArray(trajectories) ? trajectories : [],
+    media = null,
+    onPart,
+    ...given
+  } = options;
   const settings: ExportOptions = {
     strategy: given.strategy ?? defaultSelectOptions.strategy,
     maxTokens: given.maxTokens ?? defaultSelectOptions.maxTokens,
@@ -55,7 +63,7 @@ export async function exportTrajectories(
   // Groups are read after a pass over the whole run, which knows the last attempts itself.
   const isAsItIs = exporter.everyAttempt || exporter.wholeGroups;
   const source = toSource(isAsItIs ? all : eachRollout(all, attempts, { scratch, onSuperseded }), { scratch, onSuperseded });
-  const chunks = toChunks(exporter.write(source, settings, report));
+  const chunks = toChunks(exporter.write(source, settings, report), onPart);
   await pipeline(chunks, output, { end: output !== process.stdout, ...(signal && { signal }) });
   return report;
 }
@@ -110,6 +118,12 @@ async function* counted(trajectories: AsyncIterable<Trajectory> | Iterable<Traje
   }
 }
 
-async function* toChunks(parts: AsyncIterable<string | Uint8Array>): AsyncIterable<string | Uint8Array> {
-  for await (const part of parts) yield typeof part === "string" ? `${part}\n` : part;
+async function* toChunks(
+  parts: AsyncIterable<string | Uint8Array>,
+  onPart: (part: string | Uint8Array) => void = () => undefined,
+): AsyncIterable<string | Uint8Array> {
+  for await (const part of parts) {
+    onPart(part);
+    yield typeof part === "string" ? `${part}\n` : part;
+  }
 }

@@ -5,9 +5,19 @@ import { imagesIn, isStored } from "./stored-picture.ts";
 
 /** Returns each hash once. */
 export function namedBytes({ messages, blobs }: Pick<Trajectory, "messages" | "blobs">): string[] {
-  const pictures = imagesIn(Object.values(messages)).flatMap((part) => (isStored(part) ? [part.sha256] : []));
-  return [...new Set([...pictures, ...blobs.map(({ ref }) => ref)])];
+  return [...new Set([...namedPictures({ messages }), ...blobs.map(({ ref }) => ref)])];
 }
+
+export function namedPictures({ messages }: Pick<Trajectory, "messages">): string[] {
+  return imagesIn(Object.values(messages)).flatMap((part) => (isStored(part) ? [part.sha256] : []));
+}
+
+/** Returns all hashes in a line of an export. A rollout names more bytes than its rows: few formats have a field for experts. */
+export function hashesIn(line: string): string[] {
+  return line.match(hashes) ?? [];
+}
+
+const hashes = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 
 /** Copies the bytes with these hashes. Throws what `read` and `keep` throw. */
 export function copyNamed(hashes: Iterable<string>, from: Pick<Media, "read">, to: Pick<Media, "keep">): void {

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
 import type { Media } from "../../base/media/media.ts";
-import { namedBytes } from "../../base/media/named-bytes.ts";
+import { hashesIn, namedBytes } from "../../base/media/named-bytes.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { isLog } from "./session-log.ts";
@@ -28,14 +28,12 @@ export function unpackPictures(lines: readonly string[]): PackedPicture[] {
   return lines.slice(recordsBefore).flatMap((line) => (isLog(line) ? [] : [PackedPicture.parse(readJson(line))]));
 }
 
-/** Returns only bytes that these lines of an export name. A rollout names more: few formats have a field for experts. */
+/** Returns only bytes that these lines of an export name. */
 export function picturesNamedIn(lines: readonly string[], pictures: readonly PackedPicture[]): PackedPicture[] {
   if (pictures.length === 0) return [];
-  const named = new Set(lines.flatMap((line) => line.match(hashes) ?? []));
+  const named = new Set(lines.flatMap(hashesIn));
   return pictures.filter(({ sha256 }) => named.has(sha256));
 }
-
-const hashes = /(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])/g;
 
 export function mediaOf(pictures: readonly PackedPicture[]): Pick<Media, "read"> {
   const bytes = new Map(pictures.map(({ sha256, base64 }) => [sha256, base64]));

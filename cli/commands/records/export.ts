@@ -5,7 +5,7 @@ import type { Writable } from "node:stream";
 import { type Command, Option } from "commander";
 import { AlidadeError } from "../../../base/errors.ts";
 import { MediaFolder, mediaFolder } from "../../../base/media/media-folder.ts";
-import { copyNamed, namedBytes } from "../../../base/media/named-bytes.ts";
+import { copyNamed, hashesIn, namedBytes } from "../../../base/media/named-bytes.ts";
 import { groupReasons, rolloutReasons } from "../../../base/schema/reasons/left-out.ts";
 import { type Meaning, meaningOf } from "../../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../../base/schema/reasons/untrained.ts";
@@ -101,7 +101,13 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   // the folder of devices there is none.
   const scratch = flags.out === undefined || flags.out.startsWith("/dev/") ? {} : { scratch: dirname(flags.out) };
   const media = new MediaFolder(join(folder, "sessions", mediaFolder));
-  const shown = new Set<string>();
+  // `kept`: bytes of the run. `named`: what the rows name of them; null: they are no text.
+  const kept = new Set<string>();
+  let named: Set<string> | null = new Set();
+  const onPart = (part: string | Uint8Array): void => {
+    if (typeof part !== "string") named = null;
+    else for (const sha256 of kept.size > 0 ? hashesIn(part) : []) named?.add(sha256);
+  };
   const report = await writeTo(flags.out, async (stream, stop) => {
     const settings = {
       ...options,
@@ -109,11 +115,12 @@ async function writeExport(flags: ExportFlags): Promise<void> {
       ...stop,
       attempts: attemptsOf(folder),
       media,
+      onPart,
     };
-    const written = await exportTrajectories(exporter, notingNamed(trajectories, shown), stream, settings);
+    const written = await exportTrajectories(exporter, notingNamed(trajectories, kept), stream, settings);
     // Before the rows that name them: to standard output there is no place beside them.
     if (exporter.namesPictures && scratch.scratch !== undefined)
-      copyNamed(shown, media, new MediaFolder(join(scratch.scratch, mediaFolder)));
+      copyNamed(named === null ? kept : kept.intersection(named), media, new MediaFolder(join(scratch.scratch, mediaFolder)));
     // An older file is not given up for one with nothing in it.
     if (damaged > 0 && written.trajectories === 0)
       throw new AlidadeError("store_error", `nothing of ${folder} is exported: none of its ${damaged} rollouts can be read`);
@@ -125,9 +132,9 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   if (isEmpty(report)) terminal().exitCode = 1;
 }
 
-async function* notingNamed(trajectories: AsyncIterable<Trajectory>, shown: Set<string>): AsyncGenerator<Trajectory> {
+async function* notingNamed(trajectories: AsyncIterable<Trajectory>, kept: Set<string>): AsyncGenerator<Trajectory> {
   for await (const trajectory of trajectories) {
-    for (const sha256 of namedBytes(trajectory)) shown.add(sha256);
+    for (const sha256 of namedBytes(trajectory)) kept.add(sha256);
     yield trajectory;
   }
 }

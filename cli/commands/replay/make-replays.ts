@@ -1,11 +1,11 @@
 /** Makes rollouts that begin with recorded turns, in a run folder of their own. */
 import { join } from "node:path";
 import { AlidadeError } from "../../../base/errors.ts";
-import { copyNamed, namedBytes } from "../../../base/media/named-bytes.ts";
+import { copyNamed, namedPictures } from "../../../base/media/named-bytes.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
 import { version } from "../../../base/version.ts";
-import { type SessionRecording, toRecording } from "../../../proxy/index.ts";
+import { cutAfter, type SessionRecording, toRecording } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { makeSlots, RunFolder, rolloutsOn, toReplayPlans } from "../../../rollouts/index.ts";
 import type { Config } from "../../config.ts";
@@ -79,8 +79,12 @@ export async function makeReplays(
   );
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id, alidade_version: version, config, made_by: `alidade ${verb}` });
-  // A prompt that is sampled anew shows the recorded pictures.
-  copyNamed(namedBytes(trajectory), store.media, new DiskStore(RunFolder.sessions(path)).media);
+  // A prompt that is sampled anew shows the recorded pictures. Calls that are answered from the record keep their experts.
+  const answered = new Set(turns.flatMap((turn) => [...cutAfter(recording, turn).answered]));
+  const experts = recording.calls.flatMap(({ call, finished }) =>
+    answered.has(call.id) && finished?.routing ? [finished.routing.sha256] : [],
+  );
+  copyNamed([...namedPictures(trajectory), ...experts], store.media, new DiskStore(RunFolder.sessions(path)).media);
   const atOnce = sampled?.atOnce ?? 1;
   const slots = makeSlots({ init: atOnce, run: atOnce, post: atOnce });
   const place = {

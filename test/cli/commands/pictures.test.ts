@@ -1,12 +1,13 @@
 /** A recorded conversation with pictures, from the command line: exported with its pictures beside it, and audited with them. */
 import assert from "node:assert/strict";
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { engineNamed } from "../../../engines/registry.ts";
 import { startPracticeEngine } from "../../../practice/start.ts";
 import { HarnessProxy } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
+import { ScriptedEngine } from "../../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli } from "../../fakes/processes/cli.ts";
 import { Client } from "../../fakes/proxies/proxy-at.ts";
@@ -57,4 +58,37 @@ test("an export has the pictures of its rows beside it, and an audit scores the 
   const chat = join(scratch, "chat.jsonl");
   assert.equal((await cli(["export", "--run", run, "--format", "chat", "--out", chat])).code, 0);
   assert.ok((await readFile(chat, "utf8")).includes(pngUrl(64, 40)));
+});
+
+test("an export copies the experts that its rows name, and does without those that no row names", async () => {
+  await using engine = await ScriptedEngine.start((_, index) => ({ text: `turn ${index}` }));
+  engine.routing = "told";
+  const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
+  const run = join(scratch, "experts");
+  {
+    await using proxy = await HarnessProxy.start({ engine: adapter, store: new DiskStore(join(run, "sessions")), version: "test" });
+    for (const content of ["one", "two"]) {
+      const { session, key } = await proxy.openSession({ any_model: true, purpose: "train", relay: "buffered" });
+      const client = new Client(proxy, session.id, key);
+      await client.say([{ role: "user", content }]);
+      await client.settled();
+      await session.reward(1, {});
+    }
+  }
+  await adapter.close();
+  const exportTo = async (format: string, ...flags: string[]) => {
+    const folder = join(scratch, `experts-${format}${flags.length}`);
+    await mkdir(folder);
+    const { code, stderr } = await cli(["export", "--run", run, "--format", format, "--out", join(folder, "rows.jsonl"), ...flags]);
+    return { code, stderr, files: await readdir(join(folder, "media")).catch(() => []) };
+  };
+  const all = await readdir(join(run, "sessions", "media"));
+  const verl = await exportTo("verl");
+  assert.equal(all.length, 2);
+  assert.deepEqual([verl.code, verl.files.sort()], [0, all.sort()], verl.stderr);
+  assert.deepEqual((await exportTo("openrlhf", "--group-size", "1")).files, []);
+  await rm(join(run, "sessions", "media", all[0] as string));
+  assert.notEqual((await exportTo("verl", "--allow-grammar")).code, 0);
+  const areal = await exportTo("areal", "--group-size", "1");
+  assert.deepEqual([areal.code, areal.files], [0, []], areal.stderr);
 });
