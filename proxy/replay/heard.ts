@@ -21,6 +21,11 @@ export class Heard {
     }
   }
 
+  /** What was recorded for this message, so many messages behind that turn of ours; itself if it was not heard before. */
+  recordedFor(message: Message, turn: string, distance: number): Message {
+    return this.#recorded.get(keyOf(message, turn, distance)) ?? message;
+  }
+
   /** The request with recorded messages in the place of those that were sent for them; itself where it holds none. */
   asRecorded(sent: RestoredRequest): RestoredRequest {
     if (this.#recorded.size === 0) return sent;
@@ -36,6 +41,10 @@ function keysOf({ messages, restored }: RestoredRequest): string[] {
   return messages.map((message, index) => {
     const own = turns.get(index);
     if (own !== undefined) [turn, from] = [own, index];
-    return `${turn} ${index - from} ${messageKey(message)}`;
+    return keyOf(message, turn, index - from);
   });
+}
+
+function keyOf(message: Message, turn: string, distance: number): string {
+  return `${turn} ${distance} ${messageKey(message)}`;
 }

@@ -3,7 +3,7 @@
  * turn that they follow), never by their bytes; each is held against the recorded one, and the engine gets the recorded one.
  */
 import { AlidadeError } from "../../base/errors.ts";
-import type { NeutralRequest, Tool } from "../../base/schema/message.ts";
+import type { Message, NeutralRequest, Tool } from "../../base/schema/message.ts";
 import type { Compared, ReplayClass, ReplayEnded } from "../../base/schema/session-log.ts";
 import { sameJson } from "../../base/wire/same-json.ts";
 import type { CallLabels } from "../dialects/index.ts";
@@ -104,6 +104,11 @@ export class Replay {
   /** null: it has not ended. */
   get how(): ReplayEnded["how"] | null {
     return this.#how;
+  }
+
+  /** The recorded message of an earlier request, for what the harness sends so many messages behind that turn of ours. */
+  recordedFor(message: Message, turn: string, distance: number): Message {
+    return this.#heard.recordedFor(message, turn, distance);
   }
 
   /** Takes the request's place, which is then no other's. Throws `replay_diverged` once it has diverged. */

@@ -49,23 +49,27 @@ class Restoring implements RestoreResult {
   readonly restored: Restored[] = [];
   parent: Call | null = null;
   readonly #session: Session;
+  /** The same messages as the calls of the session hold them: a replay's calls hold what was recorded, and not what tools print now. */
+  readonly #before: Message[];
+  #lastTurn = { call_id: "", index: 0 };
   /** Engine ids of calls that a harness renamed, by its own ids. */
   readonly #renamed = new Map<string, string>();
   #tried = 0;
 
   constructor(session: Session) {
     this.#session = session;
+    this.#before = session.replay ? [] : this.messages;
   }
 
   pass(message: Message): void {
     if (message.role === "user") this.#putBack();
-    this.messages.push(this.#passed(message));
+    this.#push(this.#passed(message));
   }
 
   /** The turn that a harness has left out here, because it dropped all that was in it. */
   #putBack(): void {
     const last = this.messages.at(-1);
-    const call = last === undefined || last.role === "assistant" ? undefined : wordlessTurnBehind(this.#session, this.messages);
+    const call = last === undefined || last.role === "assistant" ? undefined : wordlessTurnBehind(this.#session, this.#before);
     if (call?.turn) this.#add(putBack(call, call.turn.message, "turn_dropped"));
   }
 
@@ -154,9 +158,19 @@ class Restoring implements RestoreResult {
 
   #add({ message, call, record, renamed }: RestoredTurn): void {
     for (const [id, engineId] of renamed) this.#renamed.set(id, engineId);
-    if (record) this.restored.push({ ...record, message_index: this.messages.length });
+    if (record) {
+      this.#lastTurn = { call_id: record.from_call_id, index: this.messages.length };
+      this.restored.push({ ...record, message_index: this.messages.length });
+    }
     this.parent = call ?? this.parent;
+    this.#push(message);
+  }
+
+  #push(message: Message): void {
+    const { call_id, index } = this.#lastTurn;
+    const distance = this.messages.length - index;
     this.messages.push(message);
+    if (this.#before !== this.messages) this.#before.push(this.#session.replay?.recordedFor(message, call_id, distance) ?? message);
   }
 
   #turn(sent: Message): RestoredTurn {
@@ -168,8 +182,8 @@ class Restoring implements RestoreResult {
   }
 
   #restored(sent: Message): RestoredTurn {
-    const recognised = recognise(this.#session, sent, this.messages);
-    const wordless = !recognised && isStandIn(sent) ? wordlessTurnBehind(this.#session, this.messages) : undefined;
+    const recognised = recognise(this.#session, sent, this.#before);
+    const wordless = !recognised && isStandIn(sent) ? wordlessTurnBehind(this.#session, this.#before) : undefined;
     if (wordless?.turn) return putBack(wordless, wordless.turn.message, "stand_in");
     const emitted = recognised?.call.turn?.message;
     if (!recognised || !emitted || this.#session.spec.restore === "off")

@@ -132,6 +132,38 @@ test("behind the fork the new turns go on from the recorded tokens too", async (
   assert.deepEqual(last[1]?.prompt_token_ids.slice(0, before.length), before);
 });
 
+test("a turn without a word, and turns that say the same, find their places though other results stand before them now", async () => {
+  await using scope = new AsyncDisposableStack();
+  const said = ["Yes.", "", "Yes.", "", "Done."];
+  const engine = scope.use(await TemplatedEngine.start(({ index }) => ({ text: said[index] ?? "Fresh." })));
+  const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
+  scope.defer(() => adapter.close());
+  const store = new MemoryStore();
+  const proxy = scope.use(await HarnessProxy.start({ engine: adapter, store, version: "test" }));
+  const play = async (results: string, replay: Replay | null): Promise<Client> => {
+    const { session, key } = await proxy.openSession({ purpose: "train", continuity: "auto", sandboxed: true });
+    session.replay = replay;
+    const client = new Client(proxy, session.id, key);
+    const chat: Chat = [...hi];
+    for (const turn of said.keys()) chat.push(await client.say(chat), { role: "user", content: `${turn} took ${results}` });
+    await client.settled();
+    return client;
+  };
+  const first = await play("12 ms", null);
+  const recording = toRecording(first.sessionId, await store.read(first.sessionId));
+  for (const turn of [1, 2, 3, 4]) {
+    const fork = await play("98 ms", new Replay({ recording, cut: cutAfter(recording, turn), after: "sample", words: "go_on" }));
+    const { replay, calls } = await fork.trajectory();
+    assert.deepEqual([replay?.how, replay?.turns, calls.length], ["arrived", turn, said.length], replay?.difference ?? "");
+    const ids = calls.map(({ call_id }) => call_id);
+    assert.deepEqual(
+      calls.map(({ parent_call_id }) => parent_call_id),
+      [null, ...ids.slice(0, -1)],
+      "each goes on from the one before",
+    );
+  }
+});
+
 test("another tool call, or a request that the record does not have, ends the replay and is answered no more", async () => {
   await using at = await recorded();
   const client = await at.again({});
