@@ -38,7 +38,7 @@ export class DiskStore implements Store {
     await rewriteOldLog(path, this.#versions).catch((error: unknown) => {
       throw toStoreError(path, error);
     });
-    // A `replace` that was killed leaves it. Whoever opens the log is its only writer.
+    // A killed `replace` leaves it. A log that is opened has no other writer.
     await rm(`${path}.new`, { force: true });
     const file = await Appender.open(path);
     return {
