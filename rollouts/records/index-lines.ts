@@ -1,7 +1,8 @@
 /**
  * The bytes of `index.json`: a line of the index without its rows, a line for each row, and the hash of these lines. The hash
  * says that this code wrote them, so they are taken as they are. A row is read and written at a time, because the text of
- * all rows takes more memory than the rows do.
+ * all rows takes more memory than the rows do. Values that many rows have stand in lines of their own, and rows name them
+ * (shared-values.ts).
  */
 import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
@@ -9,10 +10,12 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { readJson } from "../../base/schema/read-json.ts";
 import { type IndexFile, indexLayout, indexName } from "./index-file.ts";
+import { namedValues, putBack, SharedValues } from "./shared-values.ts";
 
 const rowKinds = ["trajectories", "records", "sessions"] as const;
 type IndexRowKind = (typeof rowKinds)[number];
 type IndexHead = Omit<IndexFile, IndexRowKind>;
+type SharedLine = ["shared", unknown];
 type IndexRow = { [Kind in IndexRowKind]: [kind: Kind, row: IndexFile[Kind][number]] }[IndexRowKind];
 
 /** A SHA-256 in hex, and its line end. */
@@ -30,8 +33,9 @@ export async function readIndex(folder: string): Promise<IndexFile | null> {
   if (!found.isFile() || end <= 0 || !(await isWhole(file, end))) return null;
   const input = file.createReadStream({ start: 0, end: end - 1, autoClose: false, highWaterMark: blockBytes });
   let index: IndexFile | null = null;
+  const shared: unknown[] = [];
   for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-    if (index !== null) addRow(index, readJson(line) as IndexRow);
+    if (index !== null) addLine(index, readJson(line) as IndexRow | SharedLine, shared);
     else {
       index = { ...(readJson(line) as IndexHead), trajectories: [], records: [], sessions: [] };
       if (index.layout !== indexLayout) return null;
@@ -48,8 +52,11 @@ async function isWhole(file: FileHandle, end: number): Promise<boolean> {
   return buffer.toString("latin1") === `${hash.digest("hex")}\n`;
 }
 
-function addRow(index: IndexFile, [kind, row]: IndexRow): void {
-  (index[kind] as (typeof row)[]).push(row);
+function addLine(index: IndexFile, line: IndexRow | SharedLine, shared: unknown[]): void {
+  const [kind, row] = line;
+  // A change of one row's value would change all of them.
+  if (kind === "shared") shared.push(Object.freeze(row));
+  else (index[kind] as (typeof row)[]).push(putBack(row, shared));
 }
 
 export async function writeIndexLines(file: FileHandle, index: IndexFile): Promise<void> {
@@ -72,9 +79,14 @@ export async function writeIndexLines(file: FileHandle, index: IndexFile): Promi
   await file.write(`${hash.digest("hex")}\n`);
 }
 
-function* linesOf({ trajectories, records, sessions, ...head }: IndexFile): Generator<IndexHead | IndexRow> {
-  yield head;
-  for (const row of trajectories) yield ["trajectories", row];
-  for (const row of records) yield ["records", row];
-  for (const row of sessions) yield ["sessions", row];
+function* linesOf(index: IndexFile): Generator<unknown> {
+  const { trajectories: _, records: __, sessions: ___, ...head } = index;
+  yield head satisfies IndexHead;
+  const shared = new SharedValues();
+  for (const kind of rowKinds)
+    for (const row of index[kind]) {
+      const named = namedValues(row, shared);
+      for (const value of shared.takeNew()) yield ["shared", value] satisfies SharedLine;
+      yield [kind, named];
+    }
 }

@@ -143,3 +143,17 @@ test("a row says the seconds of each phase, the verdict's words, and why tokens 
   assert.equal(row?.figures.largest_prompt, Math.max(...golden.calls.map(({ prompt_length }) => prompt_length ?? 0)));
   assert.deepEqual(row?.figures.agents, ["main", "helper"]);
 });
+
+test("rows of an index that was read hold a value that they have in common once, and it is the one that was written", async (t) => {
+  const { folder } = await runWith(t, lineOf("a", 1), lineOf("b", 0), lineOf("c", 1));
+  const made = await openIndex(folder);
+  const read = await openIndex(folder);
+  assert.deepEqual(read, made);
+  const [one, other] = read.trajectories.map(({ figures }) => figures);
+  assert.equal(one?.matches, other?.matches);
+  assert.equal(one?.fidelity.tokens.excluded, other?.fidelity.tokens.excluded);
+  assert.throws(() => Object.assign(one?.matches ?? {}, { exact: 9 }), /read only|not extensible/);
+  const lines = (await readFile(join(folder, "index.json"), "utf8")).split("\n");
+  const shared = lines.filter((line) => line.startsWith('["shared"'));
+  assert.equal(new Set(shared).size, shared.length, "no value stands there twice");
+});

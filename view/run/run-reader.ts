@@ -11,14 +11,14 @@ import { RolloutRecord } from "../../base/schema/rollout.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
 import { DiskStore, type LinePlace, readLine } from "../../proxy/store/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
-import { type IndexFile, indexedFiles, openIndex, refreshIndex } from "../../rollouts/records/index.ts";
-import { FidelitySummarizer } from "../fidelity/summary.ts";
+import { type IndexFile, indexedFiles, openIndex, refreshIndex, type TrajectoryFigures } from "../../rollouts/records/index.ts";
 import { countedAttempts } from "./counted-attempts.ts";
 import { type Entry, isOpen, toEntries } from "./entries.ts";
 import type { EntryTest } from "./filters.ts";
 import { OpenSessions } from "./open-sessions.ts";
 import { paced } from "./paced.ts";
 import { RecentlyRead } from "./recently-read.ts";
+import { sumFidelity } from "./sum-fidelity.ts";
 import { RolloutList, type RunFidelity, type ViewedRollout, type ViewedRun } from "./viewed-run.ts";
 
 const mostKept = 3;
@@ -126,14 +126,11 @@ export class RunReader implements ViewedRun {
 
   /** Counts like `alidade fidelity`. */
   async fidelity(isMeant: EntryTest | null): Promise<RunFidelity> {
-    const summarizer = new FidelitySummarizer({});
     const logs = new Set(await new DiskStore(join(this.folder, "sessions")).list());
-    const leaveOut = (_message: string, rollouts: number) => summarizer.leaveOut(rollouts);
-    for (const figures of countedAttempts(this.folder, this.#index, logs, leaveOut)) {
-      const name = figures.rollout_id ?? figures.session_id;
-      if (isMeant === null || isMeant(this.find(name).entry)) summarizer.addFigures(figures);
-    }
-    return summarizer.summary;
+    const counted = countedAttempts(this.folder, this.#index, logs, () => undefined);
+    const isCounted = ({ rollout_id, session_id }: TrajectoryFigures) =>
+      isMeant === null || isMeant(this.find(rollout_id ?? session_id).entry);
+    return sumFidelity(counted.filter(isCounted));
   }
 
   async #read(sessionId: string): Promise<Trajectory> {
