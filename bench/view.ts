@@ -80,7 +80,9 @@ function judge(what: string, value: number, most: number, unit: string): void {
 
 type Memory = { now: number; most: number };
 
-const shown = ({ now, most }: Memory): string => `${now.toFixed(0)} MB, at most ${most.toFixed(0)} MB`;
+function shown({ now, most }: Memory): string {
+  return `${now.toFixed(0)} MB, at most ${most.toFixed(0)} MB`;
+}
 
 /** `alidade view`, as a user starts it. */
 async function openView(folder: string) {

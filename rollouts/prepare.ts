@@ -10,7 +10,7 @@ import type { Harness, HarnessContext, HarnessLaunch } from "../harnesses/index.
 import { containerPlatform, ensureOwnPack, ensurePack, hostPlatform, type Pack } from "../harnesses/index.ts";
 import { openTools, type Session, type ToolRelay } from "../proxy/index.ts";
 import type { Door, Sandbox, SandboxBackend, SandboxSpec } from "../sandboxes/index.ts";
-import { beginStep, conceal, nodeInside, nodeMount, setUp, specOf } from "../sandboxes/index.ts";
+import { beginStep, conceal, DesktopWatch, nodeInside, nodeMount, setUp, specOf } from "../sandboxes/index.ts";
 import { type NetworkRules, type OpenNetwork, openNetwork } from "../sandboxes/network/index.ts";
 import { assertTakesTask } from "./accepted/index.ts";
 import { deliverSkills } from "./deliver-skills.ts";
@@ -145,6 +145,7 @@ async function prepareWithin(
 
   const tools = await openedTools(setup, sandbox, session, task, signal);
   if (tools) scope.use(tools);
+  if (task.environment.display !== undefined) scope.use(watchedScreen(session, sandbox, task.environment.display.service));
 
   const [first] = task.steps ?? [];
   if (first !== undefined) await beginStep(sandbox, task, first, network.env, signal);
@@ -209,6 +210,18 @@ async function openedSession(
   const { session } = await proxy.openSession(spec, "caller");
   session.replay = replay?.open() ?? null;
   return { session, model: replay?.model ?? modelOf(session) ?? "model" };
+}
+
+/** Lets an operator look at the screen until the rollout's sandbox goes. */
+function watchedScreen(session: Session, sandbox: Sandbox, service: string): AsyncDisposable {
+  const screen = new DesktopWatch(sandbox, service);
+  session.screen = screen;
+  return {
+    async [Symbol.asyncDispose]() {
+      session.screen = null;
+      await screen[Symbol.asyncDispose]();
+    },
+  };
 }
 
 /** Asked for their lists before the harness begins: one that starts late is then late for no harness. */

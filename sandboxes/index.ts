@@ -1,5 +1,6 @@
 export { argumentBatches } from "./argument-batches.ts";
 export { networksOf, usesNetwork } from "./check-spec.ts";
+export { DesktopWatch } from "./desktop/desktop-watch.ts";
 export { displayClash } from "./desktop/display-clash.ts";
 export { withDisplay } from "./desktop/with-display.ts";
 export { DiskBudget } from "./disk-budget.ts";

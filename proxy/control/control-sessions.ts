@@ -1,5 +1,6 @@
 /** The control listener's routes for sessions, and its health. */
 import { z } from "zod";
+import { AlidadeError } from "../../base/errors.ts";
 import { RewardComponent } from "../../base/schema/reward-component.ts";
 import { NewSession } from "../../base/schema/session-spec.ts";
 import { gauge, type MetricFamily, prometheusText, prometheusType } from "../../base/wire/prometheus-text.ts";
@@ -91,6 +92,20 @@ export function sessionRoutes(proxy: Controlled): ListenerRoute[] {
     }),
     defineRoute({
       method: "get",
+      path: "/sessions/:id/screen",
+      title:
+        "What is on the screen of a running rollout whose task has `environment.display`, at most a second old. Only to look: nothing can be clicked or typed, and nothing is recorded",
+      answers: ["image/png"],
+      handle: async ({ param }) => {
+        const { id, screen } = proxy.session(param("id"));
+        if (screen === null)
+          throw new AlidadeError("not_found", `session ${id} shows no screen: its task has no environment.display, or it is over`);
+        const headers = { "content-type": "image/png", "cache-control": "no-store", "x-content-type-options": "nosniff" };
+        return new Response(new Uint8Array(await screen.frame()), { headers });
+      },
+    }),
+    defineRoute({
+      method: "get",
       path: "/sessions/:id/trajectory",
       title: "The session's trajectory, as its log tells it now",
       handle: ({ param }) => proxy.trajectory(param("id")),
@@ -134,6 +149,7 @@ function describe(session: Session) {
     engine: placement.engineNames[0] ?? null,
     pinned: placement.pinned,
     sealed,
+    has_screen: session.screen !== null,
     stop_reason: state.stopReason,
     last_error: state.lastError,
     reward_revision: state.revision,

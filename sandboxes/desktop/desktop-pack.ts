@@ -13,7 +13,18 @@ export const policyInside = "/etc/chromium/policies/managed";
 /** `.ts` in a source tree, `.js` where it was published. */
 const extension = extname(fileURLToPath(import.meta.url));
 const root = new URL("../../", import.meta.url);
-const programs = ["computer-actions", "computer-server", "frames", "keyboard", "openbox-config", "places", "png", "screen", "x-client"];
+const programs = [
+  "computer-actions",
+  "computer-server",
+  "frame-server",
+  "frames",
+  "keyboard",
+  "openbox-config",
+  "places",
+  "png",
+  "screen",
+  "x-client",
+];
 /** From the root of our sources. The pack keeps their places, so that they find each other. */
 const parts = [
   ...programs.map((name) => `sandboxes/desktop/inside/${name}${extension}`),
@@ -22,6 +33,7 @@ const parts = [
 
 export const screenProgram = `${desktopInside}/sandboxes/desktop/inside/screen${extension}`;
 export const computerProgram = `${desktopInside}/sandboxes/desktop/inside/computer-server${extension}`;
+export const frameProgram = `${desktopInside}/sandboxes/desktop/inside/frame-server${extension}`;
 
 /** A folder of this machine with the programs. */
 export async function desktopPack(): Promise<string> {

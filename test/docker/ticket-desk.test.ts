@@ -1,6 +1,7 @@
 /** The ticket desk of examples/tasks/ticket-desk, in Docker, by the real programs: what earns there and what does not. */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { AdmissionRecord } from "../../base/schema/admission.ts";
@@ -105,6 +106,37 @@ for (const [server, file, plays] of [
       });
     }
 
+test("an operator sees the agent's own screen while it runs, and nothing of that is in the record", { timeout }, async (t) => {
+  const looks: Look[] = [];
+  const order = { harness: "claude-code", server: "computer", file: "task.yaml", steps: byPixels["the right ticket"]?.steps ?? [] };
+  const run = await played(t, { ...order, look: async (out) => looks.push(await lookAt(out)) });
+  if (run === null) return;
+  const { record, folder, requests } = run;
+  assert.deepEqual([record.error, record.verdict?.reward], [null, 1], "looking changed nothing");
+  const pictures = picturesIn(requests.at(-1));
+  assert.equal(looks.length, order.steps.length + 1);
+  const rested = order.steps.flatMap((step, at) => ("args" in step && step.args.action === "wait" ? [at] : []));
+  for (const at of rested)
+    assert.equal(looks[at + 1]?.sha256, pictures[at], "a screen at rest is as the agent's picture of it, to the byte");
+  assert.ok(new Set(looks.map(({ sha256 }) => sha256)).size > 3, "the pictures change as the screen does");
+  assert.ok(looks.every(({ denied }) => denied === 401));
+  const { tool_runs = [] } = (await readTrajectories(folder))[0] ?? assert.fail("no trajectory");
+  assert.equal(tool_runs.length, order.steps.length);
+});
+
+type Look = { sha256: string; denied: number };
+
+/** What the control listener of the run shows of its one session, and what it says without the token. */
+async function lookAt(out: string): Promise<Look> {
+  const file = (await readdir(out, { recursive: true })).find((name) => name.endsWith("control.json"));
+  const { url, token } = JSON.parse(await readFile(join(out, file ?? "control.json"), "utf8")) as { url: string; token: string };
+  const headers = { authorization: `Bearer ${token}` };
+  const { sessions } = (await (await fetch(`${url}/sessions`, { headers })).json()) as { sessions: { session_id: string }[] };
+  const screen = `${url}/sessions/${sessions[0]?.session_id}/screen`;
+  const answer = await fetch(screen, { headers });
+  return { sha256: hash("sha256", Buffer.from(await answer.arrayBuffer())), denied: (await fetch(screen)).status };
+}
+
 test("check makes the known clicks and the bad ones, and each earns by the rows that the desk holds", { timeout }, async (t) => {
   if (!(await need(t, "docker"))) return;
   const result = await cli(["check", folder, "--again", "--times", "1", "--sandbox", "docker", "--json"]);
@@ -118,19 +150,38 @@ function picturesIn(request: WireRequest | undefined): string[] {
   return [...found].map(([, data = ""]) => hash("sha256", Buffer.from(data, "base64")));
 }
 
-type Order = { harness: string; server: string; file: string; steps: Step[] };
+/** `look`: called at each request of the agent, with the folder of the run. */
+type Order = { harness: string; server: string; file: string; steps: Step[]; look?: (out: string) => Promise<unknown> };
 
-async function played(t: TestContext, { harness, server, file, steps }: Order) {
+async function played(t: TestContext, { harness, server, file, steps, look }: Order) {
   if (!(await need(t, "docker")) || !(await need(t, `harness:${harness}` as Need))) return null;
   const requests: WireRequest[] = [];
+  const out = join(scratch, `${harness}-${server}-${steps.length}-${Math.random().toString(36).slice(2)}`);
+  // The proxy's own questions to the engine have no instruction of the task's.
+  const isAgents = ({ messages }: WireRequest) => JSON.stringify(messages).includes("assign it to mira");
   await using engine = await ScriptedEngine.start((request) => {
-    // The proxy's own questions to the engine have no instruction of the task's.
-    if (!JSON.stringify(request.messages).includes("assign it to mira")) return { text: "yes" };
+    if (!isAgents(request)) return { text: "yes" };
     requests.push(request);
     return replyTo(request, server, steps[requests.length - 1]);
   });
-  const out = join(scratch, `${harness}-${server}-${steps.length}-${Math.random().toString(36).slice(2)}`);
-  const flags = ["--engine", engine.url, "--harness", harness, "--sandbox", "docker", "-n", "1", "-o", out, "--json"];
+  engine.before = async (request) => {
+    if (isAgents(request)) await look?.(out);
+  };
+  const flags = [
+    "--engine",
+    engine.url,
+    "--harness",
+    harness,
+    "--sandbox",
+    "docker",
+    "-n",
+    "1",
+    "-o",
+    out,
+    "--json",
+    "--control-port",
+    "0",
+  ];
   const result = await cli(["run", join(folder, file), ...flags]);
   const { run, rollouts } = jsonOf<{ run: string; rollouts: RolloutRecord[] }>(result);
   return { record: rollouts[0] ?? assert.fail(result.stderr), folder: run, requests };

@@ -131,6 +131,20 @@
     plot.over.addEventListener("click", () => rows[plot.cursor.idx]?.querySelector("a")?.click());
   }
 
+  // The screen of a running rollout: the next picture is asked for a second after the last one came, while the page is seen.
+  for (const screen of document.querySelectorAll("img.live-screen")) {
+    const { src } = screen;
+    const next = () => {
+      if (document.hidden) document.addEventListener("visibilitychange", next, { once: true });
+      else screen.src = `${src}&at=${Date.now()}`;
+    };
+    screen.addEventListener("load", () => setTimeout(next, 1000));
+    screen.addEventListener("error", () => {
+      screen.previousElementSibling.textContent = "the screen is not there any more: reload the page";
+      screen.remove();
+    });
+  }
+
   // Live: the server says which rollouts changed. A page that was away goes on behind its last event.
   const events = document.body.dataset.live;
   const note = find(".live");

@@ -10,6 +10,8 @@ export type PageLinks = {
   tokens: (id: string, place?: { trace?: string; from?: number; turn?: number; colour?: string }) => string | null;
   picture: (id: string, hash: string) => string | null;
   work: (id: string) => string | null;
+  /** The screen of a running rollout, by its session. */
+  screen: (sessionId: string) => string | null;
   /** What stands above these pages: the sets of a service, or the run that this one is compared with. null: nothing. */
   above: { name: string; href: string } | null;
   /** This run beside another one; null: there is no other one. */
@@ -27,13 +29,14 @@ export const servedLinks: PageLinks = {
   tokens: (id, { trace, from, turn, colour } = {}) => `tokens?${params({ id, trace, from, turn, colour })}`,
   picture: (id, hash) => `picture?${params({ id, hash })}`,
   work: (id) => `work?${params({ id })}`,
+  screen: (id) => `screen?${params({ id })}`,
   above: null,
   compare: () => null,
   isLive: true,
 };
 
 /** What a rollout of a service changed lies at its node. */
-export const setLinks: PageLinks = { ...servedLinks, work: () => null, above: { name: "Sets", href: "../" }, compare };
+export const setLinks: PageLinks = { ...servedLinks, work: () => null, screen: () => null, above: { name: "Sets", href: "../" }, compare };
 
 /** Links of a run that is served with another one below it. */
 export const comparedLinks: PageLinks = { ...servedLinks, compare };

@@ -22,6 +22,8 @@ export type RolloutPage = {
   /** null: nothing is recorded yet. */
   trajectory: Trajectory | null;
   record: RolloutRecord | null;
+  /** Its session, if its screen can be seen now; null: it cannot. */
+  screen: string | null;
   /** Its place in the list from which the reader came; null: it is not in that list. */
   place: { query: string; previous: string | null; next: string | null; at: number; of: number } | null;
   /** The turn to show; null: chosen by `turnToLookAt`. */
@@ -47,12 +49,20 @@ ${evidence(page)}
 ${times(entry, trajectory)}
 ${tokenLine(entry, view)}
 ${sessionsOf(page)}
+${liveScreen(page)}
 ${
   view === null || shown === null
     ? markup`<p class="quiet">Nothing of its session was recorded.</p>`
     : markup`<div class="session">${turnList(view, shown, rollout.id, query, links)}
 <div class="detail">${turnDetail(view, shown, rollout.id, query, links)}</div></div>`
 }`;
+}
+
+/** The picture is fetched again each second by the page's script. */
+function liveScreen({ screen, links }: RolloutPage): Markup {
+  const href = screen === null ? null : links.screen(screen);
+  if (href === null) return nothing;
+  return markup`<figure class="screen"><figcaption class="quiet">the screen now, only to look at</figcaption><img class="live-screen" src="${href}" alt="the screen of the running rollout"></figure>`;
 }
 
 function gradedBy(entry: Entry, record: RolloutRecord | null): string {

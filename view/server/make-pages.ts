@@ -11,8 +11,9 @@ import { runPage } from "../page/run-page.ts";
 import { tasksPage } from "../page/tasks-page.ts";
 import { type Colour, colours, tokensPage, trainerColour } from "../page/tokens-page.ts";
 import { compareRuns } from "../run/compare-runs.ts";
-import type { Entry } from "../run/entries.ts";
+import { type Entry, isOpen } from "../run/entries.ts";
 import { taskRows } from "../run/group-table.ts";
+import type { LiveScreens } from "../run/live-screens.ts";
 import { type ListQuery, writeListQuery } from "../run/query.ts";
 import { runOverview } from "../run/run-figures-of.ts";
 import type { RunFidelity, ViewedRollout, ViewedRun } from "../run/viewed-run.ts";
@@ -21,7 +22,7 @@ import type { Vocabulary } from "../tokens/vocabulary.ts";
 
 type PageTexts = Pick<Vocabulary, "read" | "textOf" | "learn" | "whyUnknown">;
 
-type PageParts = { policy?: string; trainer?: TrainerCalls | undefined };
+type PageParts = { policy?: string; trainer?: TrainerCalls | undefined; screens?: LiveScreens };
 
 /** How many samples of a group are compared. Each comparison reads a trajectory. */
 const mostCompared = 16;
@@ -37,14 +38,16 @@ export class PageMaker {
   #summed: { key: string; summary: RunFidelity } | null = null;
   readonly #vocabulary: PageTexts;
   readonly #trainer: TrainerCalls | null;
+  readonly #screens: LiveScreens | null;
 
   /** `policy`: content security policy of static pages, which have no headers. `trainer`: logprobs that a trainer recomputed. */
-  constructor(reader: ViewedRun, links: PageLinks, vocabulary: PageTexts, { policy, trainer }: PageParts = {}) {
+  constructor(reader: ViewedRun, links: PageLinks, vocabulary: PageTexts, { policy, trainer, screens }: PageParts = {}) {
     this.reader = reader;
     this.links = links;
     this.#vocabulary = vocabulary;
     this.#policy = policy;
     this.#trainer = trainer ?? null;
+    this.#screens = screens ?? null;
   }
 
   async run(query: ListQuery, hasFilters = true): Promise<string> {
@@ -89,7 +92,9 @@ export class PageMaker {
     const record = await this.reader.record(rollout.entry);
     const group = this.reader.group(rollout);
     const place = this.#placeIn(rollout, query);
-    const body = rolloutPage({ rollout, group, trajectory, record, place, turn, links: this.links });
+    const mayShow = session !== null && isOpen(rollout.entry) && (await this.#screens?.has(session)) === true;
+    const screen = mayShow ? session : null;
+    const body = rolloutPage({ rollout, group, trajectory, record, screen, place, turn, links: this.links });
     return this.page(nameOf(rollout.entry), body);
   }
 

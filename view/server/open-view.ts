@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import type { ControlEnv } from "../../proxy/control/index.ts";
 import { comparedLinks, otherLinks, type PageLinks, servedLinks } from "../page/links.ts";
 import type { ShownWork } from "../render-html.ts";
+import { LiveScreens } from "../run/live-screens.ts";
 import { RunReader } from "../run/run-reader.ts";
 import type { TrainerCalls } from "../tokens/token-window.ts";
 import { type TextSources, Vocabulary } from "../tokens/vocabulary.ts";
@@ -61,9 +62,10 @@ async function appOf(
   stopped: AbortSignal,
   other: RunReader | null,
 ): Promise<Hono<ControlEnv>> {
-  const pages = new PageMaker(reader, links, await Vocabulary.of(reader.folder, texts), { trainer });
+  const screens = new LiveScreens(reader.folder);
+  const pages = new PageMaker(reader, links, await Vocabulary.of(reader.folder, texts), { trainer, screens });
   const events = new RunEvents(reader, links, stopped);
   const shown = (id: string, signal: AbortSignal) => workOf(reader, id, AbortSignal.any([signal, stopped]));
   const otherRun = other && (async () => ({ run: other, below: `${otherPath}/`, set: null }));
-  return viewApp({ pages, events, workOf: shown, otherRun });
+  return viewApp({ pages, events, workOf: shown, screens, otherRun });
 }

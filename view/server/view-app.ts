@@ -10,6 +10,7 @@ import { type Picture, pictureIn, pictureOf } from "../page/pictures.ts";
 import { hashOfPicture } from "../page/turn-detail.ts";
 import { workPage } from "../page/work-page.ts";
 import type { ShownWork } from "../render-html.ts";
+import type { LiveScreens } from "../run/live-screens.ts";
 import { readListQuery } from "../run/query.ts";
 import type { ViewedRun } from "../run/viewed-run.ts";
 import { readAsset } from "./assets.ts";
@@ -21,11 +22,13 @@ export type ViewParts = {
   /** Reads what a rollout changed; a sentence if no sandbox can be made here. */
   workOf: (id: string, signal: AbortSignal) => Promise<ShownWork>;
   events: RunEvents;
+  /** Absent: no screen of a running rollout can be seen here. */
+  screens?: LiveScreens;
   /** Finds the run that `set` names; null: there is none to compare with. */
   otherRun: ((name: string | null) => Promise<OtherRun>) | null;
 };
 
-export function viewApp({ pages, workOf, events, otherRun }: ViewParts): Hono<ControlEnv> {
+export function viewApp({ pages, workOf, events, screens, otherRun }: ViewParts): Hono<ControlEnv> {
   const app = new Hono<ControlEnv>();
   app.use(async (context, next) => {
     if (!context.req.path.includes("/assets/")) await pages.reader.refresh();
@@ -65,6 +68,11 @@ export function viewApp({ pages, workOf, events, otherRun }: ViewParts): Hono<Co
     if (found === null) throw new AlidadeError("not_found", "this session holds no such picture");
     return new Response(new Uint8Array(found.bytes), { headers: { "content-type": found.type } });
   });
+  if (screens !== undefined)
+    app.get("/screen", async (context) => {
+      const png = await screens.frame(id(context), callerLeft(context));
+      return new Response(new Uint8Array(png), { headers: { "content-type": "image/png" } });
+    });
   app.get("/work", async (context) => {
     // It makes a sandbox: a link of another site must not.
     if (context.req.header("sec-fetch-site") === "cross-site")

@@ -120,6 +120,7 @@ class StaticNames {
       tokens: (id, place = {}) => ((place.turn ?? 0) > mostTurns ? null : named(tokensName(place), this.#rollouts.get(id))),
       picture: () => null,
       work: () => null,
+      screen: () => null,
       above: null,
       compare: () => null,
       isLive: false,

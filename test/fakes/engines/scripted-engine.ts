@@ -150,6 +150,8 @@ export class ScriptedEngine implements AsyncDisposable {
   adapters: Record<string, string> = {};
   /** Number of requests for its list of models. */
   listed = 0;
+  /** Awaited before a generation that is neither the probe's nor a canary is answered. */
+  before: ((request: WireRequest) => Promise<unknown>) | null = null;
   /** What its tokenizer reads as one token anywhere in a text. */
   specials: readonly string[] = [];
   readonly #server = createServer((incoming, outgoing) => void this.#serve(incoming, outgoing).catch(() => outgoing.destroy()));
@@ -201,6 +203,7 @@ export class ScriptedEngine implements AsyncDisposable {
     if (!ours) {
       this.requests.push(body);
       this.bodies.push(text);
+      await this.before?.(body);
     }
     const reply = ours ? this.#script({ ...body, probe: true }, -1) : this.#script(body, this.requests.length - 1);
     await this.#answer(body, reply, outgoing).catch(() => outgoing.destroy());

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { controlToken, enginesAt } from "../../fakes/proxies/engines-at.ts";
+import { pngOf } from "../../fakes/records/png.ts";
 
 const hi = [{ role: "user", content: "hi" }];
 
@@ -14,6 +15,7 @@ const routes: [string, string][] = [
   ["POST", "/sessions/ses1/seal"],
   ["POST", "/sessions/ses1/reward"],
   ["GET", "/sessions/ses1/trajectory"],
+  ["GET", "/sessions/ses1/screen"],
   ["GET", "/engines"],
   ["POST", "/engines"],
   ["POST", "/engines/a/drain"],
@@ -37,6 +39,22 @@ test("no route of the control listener answers without its token, and a session'
     }
   assert.equal(at.proxy.pool.slots.length, 1);
   assert.equal(at.proxy.pool.named("a").gate, null);
+});
+
+test("the screen of a session is a picture, and a session without one says so", async () => {
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: {} });
+  const { session } = await at.proxy.openSession({});
+  const headers = { authorization: `Bearer ${controlToken}` };
+  const ask = (method: string) => fetch(`${at.proxy.controlUrl}/sessions/${session.id}/screen`, { method, headers });
+  const missing = await ask("GET");
+  assert.equal(missing.status, 404);
+  assert.match(await missing.text(), /its task has no environment.display/);
+  const png = pngOf(4, 3);
+  session.screen = { frame: async () => png };
+  const answer = await ask("GET");
+  assert.deepEqual([answer.status, answer.headers.get("content-type")], [200, "image/png"]);
+  assert.ok(Buffer.from(await answer.arrayBuffer()).equals(png));
+  for (const method of ["POST", "PUT", "DELETE"]) assert.equal((await ask(method)).status, 404, "there is nothing to send to it");
 });
 
 test("what is wrong in a body is named by its field", async () => {
