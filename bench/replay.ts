@@ -31,11 +31,13 @@ const isKnown = (name: string): name is HandedHarness => Object.hasOwn(hands, na
 const harnesses = values.harness.split(",").filter(isKnown);
 if (harnesses.length < values.harness.split(",").length) throw new Error(`--harness ${values.harness}: known are ${Object.keys(hands)}`);
 
+/** Qwen Code begins with 29 000 tokens, and would compact its history in a window that fills. */
+const maxModelLen = 250_000;
 const measured: HarnessReplays[] = [];
 const all = values.keep ?? (await mkdtemp(join(tmpdir(), "alidade-replay-")));
 for (const harness of harnesses) {
   // The practice engine's cache holds what one harness prints in front.
-  await using engine = await startPracticeEngine({ seed });
+  await using engine = await startPracticeEngine({ seed, maxModelLen });
   const place = join(all, harness);
   const say = (text: string): void => console.error(text);
   const { signal } = new AbortController();

@@ -82,13 +82,14 @@ function projectFiles(factors: readonly number[]): Record<string, string> {
   };
 }
 
-/** Writes a line every so many milliseconds, until it is ended or forgotten. */
+/** Writes fifty lines, one every so many milliseconds, and stays until it is ended or forgotten. */
 const jobSource = `import { appendFileSync } from "node:fs";
 const every = Number(process.argv[2]);
 appendFileSync("job.log", "ready\\n");
 console.log("ready");
 let count = 0;
 const beat = setInterval(() => {
+  if (count === 50) return;
   appendFileSync("job.log", \`beat \${++count} at \${new Date().toISOString()}\\n\`);
   console.log(\`beat \${count}\`);
 }, every);
