@@ -412,6 +412,7 @@ test("nemo-gym: items, the last of each turn with its tokens", async () => {
     },
     reward: 1,
     reward_components: { tests: 0.5 },
+    instance_config: { mask_sample: false },
     mask_sample: false,
     _ng_task_index: 0,
     _ng_rollout_index: 0,

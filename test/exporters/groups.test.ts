@@ -63,13 +63,18 @@ const ofMasked: [string, (row: Record<string, unknown>) => unknown][] = [
   ["miles", (row) => [row.reward, row.loss_mask, row.remove_sample]],
   ["trl-grpo", (row) => [row.reward, row.env_mask]],
   ["nemo-rl", (row) => [row.total_reward, row.loss_multiplier]],
-  ["nemo-gym", (row) => [row.reward, row.mask_sample]],
+  ["nemo-gym", (row) => [row.reward, row.instance_config]],
 ];
 for (const [format, look] of ofMasked)
   test(`${format}: a rollout that is only in the baseline is a dummy row with its reward`, async () => {
     const { rows, report } = await written(format, [rollout("a0"), rollout("a1", masked)]);
     assert.deepEqual([report.rows, report.dummy_rows, report.left_out.masked_rollout], [2, 1, 1]);
-    const want: Record<string, unknown> = { slime: [1, [0], true], miles: [1, [0], true], "nemo-rl": [1, 0], "nemo-gym": [1, true] };
+    const want: Record<string, unknown> = {
+      slime: [1, [0], true],
+      miles: [1, [0], true],
+      "nemo-rl": [1, 0],
+      "nemo-gym": [1, { mask_sample: true }],
+    };
     assert.deepEqual(look(rows[1] ?? {}), want[format] ?? [1, [0]]);
   });
 
