@@ -31,6 +31,12 @@ class Live:
             self._asked[base] = self._asked.get(base, -1) + 1
             return f"{base}/{self._asked[base]}"
 
+    def key_of(self, group, index):
+        """The key of a trainer's own group. A trainer that asks for the same place again in one process wants another rollout: what it
+        had was stale or had no reward."""
+        again = self.fresh_key(f"{group} {index}").rpartition("/")[2]
+        return f"{group}" if again == "0" else f"{group}/{again}"
+
     async def rollout(self, key, index, task):
         """The line of one rollout when it is over: `result`, and `rows` in the format, where there are any."""
         rollout = await self._in_thread(lambda: self.run.rollout(key, index, task, wait=False))

@@ -8,8 +8,10 @@
     alidade: {set: grpo-17, service: {url: http://10.0.0.1:8700}}                      # the config file
 """
 
+import asyncio
 import copy
 import functools
+import inspect
 import json
 
 from . import media
@@ -29,7 +31,10 @@ async def generate(args, sample, sampling_params, evaluation=False):
 async def generate_miles(input):
     from miles.rollout.base_types import GenerateFnOutput
 
-    return GenerateFnOutput(samples=await _samples(input.args, input.sample, input.sampling_params, input.evaluation))
+    samples = await _samples(input.args, input.sample, input.sampling_params, input.evaluation)
+    for sample in samples:
+        sample.weight_versions = _updates_of(sample.weight_versions, input.args.start_rollout_id)
+    return GenerateFnOutput(samples=samples)
 
 
 def keep_measured(args, samples, **_):
@@ -45,9 +50,9 @@ def keep_measured(args, samples, **_):
 
 
 def pad_rows(args, data):
-    """The filter of batches: masked rows behind each step's last rollout until its data parallel ranks divide the rows. They weigh
-    nothing, for they are rows of that rollout."""
-    align = _ranks(args) * (1 if args.use_dynamic_batch_size else args.micro_batch_size)
+    """The filter of batches: masked rows behind each step's last rollout until its data parallel ranks (and virtual pipeline stages)
+    divide the rows. They weigh nothing, for they are rows of that rollout."""
+    align = _ranks(args) * _stages(args) * (1 if args.use_dynamic_batch_size else args.micro_batch_size)
     rollouts = [rollout for group in data for rollout in group]
     for start in range(0, len(rollouts), args.global_batch_size):
         step = rollouts[start : start + args.global_batch_size]
@@ -67,18 +72,32 @@ def fence(actor_model, service, step=0):
         with fenced(service, next(steps)):
             return update(*args, **kwargs)
 
-    actor_model.update_weights = update_weights
+    @functools.wraps(update)
+    async def update_weights_of_miles(*args, **kwargs):
+        gate = fenced(service, next(steps))
+        # Its loop goes on meanwhile: shutting the gate waits for running calls.
+        await asyncio.to_thread(gate.__enter__)
+        # Where the update fails, the gate stays shut.
+        done = await update(*args, **kwargs)
+        await asyncio.to_thread(gate.__exit__, None, None, None)
+        return done
+
+    actor_model.update_weights = update_weights_of_miles if inspect.iscoroutinefunction(update) else update_weights
 
 
 async def _samples(args, sample, sampling_params, evaluation):
     if evaluation:
         raise ValueError("eval_interval is set: leave it out, and evaluate with a set of your own")
+    if args.partial_rollout:
+        raise ValueError("partial_rollout is set: leave it out, for a rollout is over or begins anew")
     if args.dynamic_sampling_filter_path is None:
         raise ValueError("dynamic_sampling_filter_path is missing: name alidade.slime.keep_measured, or a filter that calls it")
     refuse_other_temperature(sampling_params.get("temperature"))
     asked = args.alidade
     live = _live_of(asked["set"], args.n_samples_per_prompt, json.dumps(asked.get("service") or {}))
-    line = await live.rollout(sample.group_index, sample.index % args.n_samples_per_prompt, (sample.metadata or {})["task_id"])
+    index = sample.index % args.n_samples_per_prompt
+    key = live.key_of(sample.group_index, index)
+    line = await live.rollout(key, index, (sample.metadata or {})["task_id"])
     replay = getattr(args, "use_rollout_routing_replay", False)
     if not (is_measured(line) and is_taught(line)) or (replay and not is_routed_line(line)):
         sample.status, sample.remove_sample = type(sample).Status.ABORTED, True
@@ -97,7 +116,6 @@ def sample_of(sample, row, pictures=None, processor=None):
     made.tokens, made.response_length, made.loss_mask = row["prompts"] + row["responses"], len(row["responses"]), list(row["response_mask"])
     made.rollout_log_probs, made.reward, made.rollout_id = row["rollout_log_probs"], row["reward_score"], sample.index
     steps = (row["min_global_steps"], row["max_global_steps"])
-    # Steps in digits: by them miles finds what is stale.
     made.weight_versions = [] if None in steps else sorted({str(step) for step in steps})
     made.status = type(sample).Status.COMPLETED
     if "teacher_logprobs" in row:
@@ -107,6 +125,17 @@ def sample_of(sample, row, pictures=None, processor=None):
     shown = media.fields(row, pictures, processor, "slime")
     made.multimodal_inputs, made.multimodal_train_inputs = (shown.get(name) for name in ("multimodal_inputs", "multimodal_train_inputs"))
     return made
+
+
+def _updates_of(steps, start):
+    """miles finds what is stale by its own count of weight updates, which begins at 1 whenever it starts. A step before this start is
+    0. `start`: miles' first step; None where it comes from a checkpoint, so the count is unknown."""
+    return [] if start is None else sorted({str(max(0, int(step) - start + 1)) for step in steps})
+
+
+def _stages(args):
+    """Virtual pipeline stages take micro batches in groups of this many."""
+    return args.pipeline_model_parallel_size if (getattr(args, "virtual_pipeline_model_parallel_size", None) or 1) > 1 else 1
 
 
 def _ranks(args):

@@ -42,6 +42,7 @@ class Actor:
 
     def load(self, version):
         """Into the engine; the body of the fence."""
+        assert self.rig.service.request("GET", "/health")["fences"], "the weights move while the gate is open"
         self.model.save_pretrained(self.rig.policy)
         reload_weights(self.rig.engine, version)
 

@@ -1,19 +1,22 @@
 /**
  * The same for trainers that no registry has, from a checkout that a variable names:
  *
- *     ALIDADE_SLIME=~/slime ALIDADE_PRIME_RL=~/prime-rl npm test -- trainers/checkouts
+ *     ALIDADE_SLIME=~/slime ALIDADE_MILES=~/miles ALIDADE_PRIME_RL=~/prime-rl ALIDADE_NEMO_RL=~/nemo-rl npm test -- trainers/checkouts
  */
 import { join } from "node:path";
 import { test } from "node:test";
 import { need } from "../../needs.ts";
 import { takeSteps } from "./take-steps.ts";
 
-const checkouts = [
-  { name: "slime", variable: "ALIDADE_SLIME", paths: ["."] },
-  { name: "prime_rl", variable: "ALIDADE_PRIME_RL", paths: ["src", "packages/prime-rl-configs/src"] },
+const checkouts: { loops: string[]; rowsEach?: "one"; variable: string; paths: string[] }[] = [
+  { loops: ["slime"], variable: "ALIDADE_SLIME", paths: ["."] },
+  { loops: ["miles", "miles_async"], variable: "ALIDADE_MILES", paths: ["."] },
+  { loops: ["nemo_rl"], rowsEach: "one", variable: "ALIDADE_NEMO_RL", paths: ["."] },
+  { loops: ["prime_rl"], variable: "ALIDADE_PRIME_RL", paths: ["src", "packages/prime-rl-configs/src"] },
 ];
 
-for (const { name, variable, paths } of checkouts) {
+for (const { loops, rowsEach = "several", variable, paths } of checkouts) {
+  const name = loops[0] ?? "";
   test(`${name}'s own loop takes three steps on live rollouts`, { timeout: 580_000 }, async (t) => {
     const checkout = process.env[variable];
     if (!checkout) {
@@ -24,6 +27,10 @@ for (const { name, variable, paths } of checkouts) {
       return;
     }
     if (!(await need(t, "consumers")) || !(await need(t, "vllm"))) return;
-    await takeSteps(t, [{ name, rowsEach: "several", paths: paths.map((path) => join(checkout, path)) }]);
+    const from = paths.map((path) => join(checkout, path));
+    await takeSteps(
+      t,
+      loops.map((name) => ({ name, rowsEach, paths: from })),
+    );
   });
 }
