@@ -5,7 +5,7 @@ import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
 import type { ImagePart, Message, Part, Usage } from "../../base/schema/message.ts";
 import type { Policy } from "../../base/schema/policy.ts";
 import type { SampledToken } from "../../base/schema/sampled-token.ts";
-import type { CallFinished, PromptPicture, Tried } from "../../base/schema/session-log.ts";
+import type { CallFinished, PromptPicture, Tried, WeightSpan } from "../../base/schema/session-log.ts";
 import { type IdText, textOfIds } from "../../base/tokens/id-text.ts";
 import { type ImageSpan, plantedPad } from "../../base/tokens/image-spans.ts";
 import { GrowingText } from "../../base/wire/growing-text.ts";
@@ -256,7 +256,7 @@ export class Sample implements Keepable {
       usage: this.#usage(),
       engine: this.#engine,
       engine_model: this.#end?.engine_model ?? null,
-      ...(this.#end?.weights ? { weights: this.#end.weights } : {}),
+      ...(this.#end?.weights ? { weights: this.#end.weights.map((span) => behind(span, this.#kept?.ids.length ?? 0)) } : {}),
       ...(this.#continued ? { continuity: this.#continued.record } : {}),
       error: failure && toErrorRecord(failure),
       failure,
@@ -362,4 +362,9 @@ export class Sample implements Keepable {
 /** The prompt of the request that goes on from there. */
 export function promptBehind({ prompt, ids }: KeptTokens): IdText {
   return prompt.whole.append(ids);
+}
+
+/** The engine counts from its own first token, which stands behind `kept` earlier ones of the call. */
+function behind({ version, start, end }: WeightSpan, kept: number): WeightSpan {
+  return { version, start: start + kept, end: end === null ? null : end + kept };
 }

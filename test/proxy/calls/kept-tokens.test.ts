@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isAtRest, isMisread, type KeptTokens, keepTokens, type Mark } from "../../../proxy/calls/interrupted/kept-tokens.ts";
+import { Sample } from "../../../proxy/calls/sample.ts";
 import type { EngineLease } from "../../../proxy/pool/engine-lease.ts";
+import { promptTokens } from "../../../proxy/session/prompt-tokens.ts";
 
 test("a parser is at rest where all that was sampled was said, apart from the tags around a thought", () => {
   for (const [sampled, reasoning, text] of [
@@ -54,4 +56,29 @@ test("a parser that takes the rest of a thought for words, or of words for a tho
   assert.ok(!isMisread(reasoning, "text", "Look", "</think>Look"));
   assert.ok(!isMisread(reasoning, "reasoning", "more", "more"));
   assert.ok(!isMisread(text, "tool_call", "", "<tool_call>"));
+});
+
+test("weights that an engine tells of tokens behind kept ones are told of their places in the whole sample", () => {
+  const kept: KeptTokens = {
+    prompt: promptTokens([], { token_ids: [1, 2] }),
+    ...{ ids: [3, 4, 5], logprobs: [-1, -1, -1], tokens: [], parts: [{ type: "text", text: "abc" }] },
+  };
+  const resultBehind = (before: KeptTokens | null) => {
+    const sample = new Sample(null, { sampling: {}, messages: [], tools: [], tool_choice: "auto" }, [], before);
+    const weights = [
+      { version: "v2", start: 0, end: 2 },
+      { version: "v3", start: 2, end: null },
+    ];
+    const usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
+    sample.take({ type: "end", finish_reason: "stop", stop: null, usage, engine_model: "m", weights });
+    return sample.result(null, []).weights?.map(({ start, end }) => [start, end]);
+  };
+  assert.deepEqual(resultBehind(null), [
+    [0, 2],
+    [2, null],
+  ]);
+  assert.deepEqual(resultBehind(kept), [
+    [3, 5],
+    [5, null],
+  ]);
 });
