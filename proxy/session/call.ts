@@ -5,7 +5,7 @@ import { type Message, type Turn, textOf } from "../../base/schema/message.ts";
 import { type Policy, samePolicy } from "../../base/schema/policy.ts";
 import type { Answered, CallBegun, CallFinished, EngineFingerprints, Replayed, Tried } from "../../base/schema/session-log.ts";
 import type { IdText } from "../../base/tokens/id-text.ts";
-import type { Weights } from "./prompt-tokens.ts";
+import type { CallWeights } from "./prompt-tokens.ts";
 
 /** Whether the client got the answer: `none` is unknown. */
 export type Delivery = "none" | Answered["delivery"];
@@ -63,7 +63,7 @@ export class Call {
   }
 
   /** The weights that took those experts; null: unknown, or they were changed during the call. */
-  get routedBy(): Weights | null {
+  get routedBy(): CallWeights | null {
     const { outcome } = this;
     if (!outcome?.routing || outcome.policy_changed || !samePolicy(outcome.policy, this.#policyOfTry)) return null;
     return { model: outcome.engine_model, policy: outcome.policy };

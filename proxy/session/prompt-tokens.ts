@@ -12,14 +12,14 @@ export type TokenBase = {
   /** How many of its first tokens have their experts on record. Absent: none. */
   readonly routedUntil?: number;
   /** The weights that took those experts. Absent: unknown. */
-  readonly routedBy?: Weights | null;
+  readonly routedBy?: CallWeights | null;
 };
 
 /** `model`: the name in the engine's answers. null: unknown. */
-export type Weights = { model: string | null; policy: Policy | null };
+export type CallWeights = { model: string | null; policy: Policy | null };
 
 /** Weights of an unknown name are the same as no others: they may have been changed. */
-export function areSame(one: Weights, other: Weights): boolean {
+export function areSame(one: CallWeights, other: CallWeights): boolean {
   const areKnown = one.model !== null && one.policy !== null;
   return areKnown && one.model === other.model && samePolicy(one.policy, other.policy);
 }
