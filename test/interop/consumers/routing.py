@@ -100,7 +100,7 @@ class Sample(SimpleNamespace):
 def by_slime_live():
     from alidade import slime as live
 
-    args = SimpleNamespace(dynamic_sampling_filter_path="x", alidade={"set": "s"}, n_samples_per_prompt=1, use_rollout_routing_replay=True)
+    args = SimpleNamespace(dynamic_sampling_filter_path="x", alidade={"set": "s"}, n_samples_per_prompt=1, use_rollout_routing_replay=True, partial_rollout=False)
     rows, given = list(read(file("verl"))), service_bytes()
 
     def samples(rows):
@@ -146,7 +146,7 @@ def answering(line):
     async def rollout(*_):
         return line
 
-    return SimpleNamespace(rollout=rollout)
+    return SimpleNamespace(rollout=rollout, key_of=lambda *_: "key")
 
 
 def service_bytes():
