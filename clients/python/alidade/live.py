@@ -6,8 +6,11 @@
 """
 
 import asyncio
+import logging
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+
+from .routing import Replay
 
 # Requests that are short: they submit a rollout or read one that is over. Nothing waits in these threads.
 THREADS = 8
@@ -17,10 +20,12 @@ PAGE = 1_000
 
 class Live:
     """`run`: the set. One thread reads which of its rollouts are over, however many are asked for. `after`: a cursor of single
-    rollouts from the trainer's checkpoint; what is before it is found all the same, so it only saves reading."""
+    rollouts from the trainer's checkpoint; what is before it is found all the same, so it only saves reading. `replay`: the
+    trainer replays experts, so their bytes come with the rows."""
 
-    def __init__(self, run, format="flat", after=None):
+    def __init__(self, run, format="flat", after=None, replay=False):
         self.run, self.cursor, self._format = run, after, format
+        self.replay = Replay() if replay else None
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="alidade")
         self._lock, self._waiting, self._follower = threading.Lock(), {}, None
         self._asked = {}
@@ -45,9 +50,11 @@ class Live:
         line = await self._in_thread(lambda: self._line(rollout))
         if line["result"] is None:
             await _unharmed(over)
-            return await self._in_thread(lambda: self._line(rollout))
-        with self._lock:
-            self._waiting.pop(rollout, None)
+            line = await self._in_thread(lambda: self._line(rollout))
+        else:
+            with self._lock:
+                self._waiting.pop(rollout, None)
+        _log_too_long(line)
         return line
 
     async def rollouts(self, asked):
@@ -55,7 +62,7 @@ class Live:
         return await asyncio.gather(*(self.rollout(*one) for one in asked))
 
     def _line(self, rollout):
-        query = {"payload": "rows", "format": self._format, "wait": 0}
+        query = {"payload": "rows", "format": self._format, "wait": 0, "experts": None if self.replay is None else "true"}
         return self.run.service.request("GET", f"/sets/{self.run.id}/rollouts/{rollout}", query=query)
 
     def _in_thread(self, work):
@@ -96,16 +103,25 @@ class LiveGroups(Live):
     async def rollout(self, key, task):
         over = self._wait_for(key)
         await self._in_thread(lambda: self.run.submit([(key, task)]))
-        return await _unharmed(over)
+        line = await _unharmed(over)
+        _log_too_long(line)
+        return line
 
     def _read(self):
         for group in self.run.groups(after=self.cursor, format=self._format, expired="skip"):
-            yield group.cursor, group.key, {"result": group.results[0], "rows": group.rows}
+            yield group.cursor, group.key, {"result": group.results[0], "rows": group.rows, "report": group.report}
 
 
 def _unharmed(over):
     """Waits for it. A waiter that is cancelled leaves it as it is for the reader and for others."""
     return asyncio.shield(asyncio.wrap_future(over))
+
+
+def _log_too_long(line):
+    """Such a rollout counts as one without rows, and nothing else would say why."""
+    if (line.get("report") or {}).get("left_out_rollouts", {}).get("line_too_long"):
+        said = "the rollout %s has no rows: with the pictures and experts that they name, they are too long for the service's answer (line_too_long)"
+        logging.getLogger("alidade").warning(said, line["result"]["rollout_id"])
 
 
 def fenced(service, step, **options):

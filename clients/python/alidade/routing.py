@@ -12,36 +12,84 @@ Returns None if the numbers of another token are not on record.
 The loaders of verl, SkyRL, prime-rl, slime, miles and NeMo RL make the trainer's own field with `replay=True`.
 """
 
+import logging
+
 from .media import token_ids
 from .stored import read_stored
 
 _codes = {"uint8": "B", "uint16": "H", "int32": "i"}  # little-endian, as machines with GPUs are
+# Rollouts without any experts that may follow each other once one had some: a preempted call has none.
+MOST_WITHOUT = 32
 
 
 class RoutingError(ValueError):
-    """The bytes beside the rows are not those that the row names."""
+    """The experts of a row are not on record, or the bytes beside it are not those that it names."""
 
 
-def arrays(rows, files):
+class Replay:
+    """What the hook of a trainer that replays experts knows of its rollouts. `form`: (layers, experts a token) of the last one that had
+    experts, in which a rollout that trains nothing gets others."""
+
+    def __init__(self):
+        self.form, self._without = None, 0
+
+    def takes(self, line):
+        """Whether all rows of a measured rollout that train have their experts. Raises RoutingError if rollouts have none at all: the
+        trainer would ask for others without end."""
+        rows = line["rows"]
+        parts = [part for row in rows for part in row.get("routing") or []]
+        if parts:
+            self.form = _form(parts[-1])
+        trained = [row for row in rows if trains(row)]
+        if any(row.get("routing") for row in trained):
+            self._without = 0
+        elif trained:
+            self._without += 1
+            if self.form is None or self._without > MOST_WITHOUT:
+                raise RoutingError(
+                    f"no token of the rollout {line['result'].get('rollout_id')} has experts on record, and the trainer replays them: switch replay"
+                    " off, or sample with an engine that tells experts (docs/engines.md, Models with experts)"
+                )
+        return all(map(is_routed, rows))
+
+    def gives(self, line):
+        """The same for a hook that gives its trainer each rollout by itself. While no form is known, one that trains nothing is left out."""
+        if not self.takes(line):
+            return False
+        if self.form is None:
+            told = line["result"].get("rollout_id")
+            logging.getLogger("alidade").warning("the rollout %s is left out: it trains nothing, and no rollout before it had experts", told)
+        return self.form is not None
+
+
+def arrays(rows, files, form=None):
     """One array of numpy (uint8 or int16) for each row, as `experts` returns it, all with the same layers and experts a token. A row
-    that trains nothing gets one entry of any experts if its own are not on record. Raises RoutingError if a row that trains lacks those of
-    a token."""
-    import numpy
+    that trains nothing gets one entry of any experts if its own are not on record. `form`: (layers, experts a token) if no row says it.
+    Raises RoutingError if a row that trains lacks those of a token."""
+    return list(each_array(rows, files, form))
 
-    told = [experts(row, files) for row in rows]
-    forms = {one.shape[1:] for one in told if one is not None}
-    for at, (row, one) in enumerate(zip(rows, told)):
-        if one is None and trains(row):
+
+def each_array(rows, files, form=None):
+    """The same one by one, as each is asked for: the experts of a file need not fit into memory. `rows`: a list."""
+    for at, row in enumerate(rows):
+        if not is_routed(row):
             raise RoutingError(f"row {at} trains tokens whose experts are not on record (alidade fidelity says why): leave the row out, or replay")
+    whole = [part for row in rows if _is_whole(row) for part in row["routing"]]
+    forms = {_form(part) for part in whole or [part for row in rows for part in row.get("routing") or []]} or ({form} if form else set())
     if len(forms) != 1:
         raise RoutingError(f"the rows have experts of {len(forms)} forms (layers, experts a token), and a batch has one: {sorted(forms)}")
     [form] = forms
-    blank = numpy.full((1, *form), range(form[1]), "uint8")
-    made = [blank if one is None else numpy.asarray(one) for one in told]
-    if any(one.max() > 2**15 - 1 for one in made):
+    kind = "uint8" if all(part["dtype"] == "uint8" for part in whole) else "int16"
+    return (_array(experts(row, files), form, kind) for row in rows)
+
+
+def _array(told, form, kind):
+    import numpy
+
+    made = numpy.full((1, *form), range(form[1]), "uint8") if told is None else numpy.asarray(told)
+    if made.max() > 2**15 - 1:
         raise RoutingError("an expert has a number above 32767, which the trainers' int16 does not hold")
-    kind = "uint8" if all(one.dtype == numpy.uint8 for one in made) else "int16"
-    return [one.astype(kind) for one in made]
+    return made.astype(kind)
 
 
 def for_each_token(array, count, fill=0):
@@ -54,12 +102,7 @@ def for_each_token(array, count, fill=0):
 
 def is_routed(row):
     """Whether the experts of each token that needs them are on record, by the row alone. A row that trains nothing needs none."""
-    return not trains(row) or _end(row.get("routing") or []) >= max(1, length(row) - 1)
-
-
-def is_routed_line(line):
-    """The same for all rows of a live rollout, of which one has experts: a batch needs their form."""
-    return all(map(is_routed, line["rows"])) and any(row.get("routing") for row in line["rows"])
+    return not trains(row) or _is_whole(row)
 
 
 def length(row):
@@ -76,16 +119,24 @@ def trains(row):
 
 def experts(row, files):
     """`files`: the folder with the bytes, or the service's base64 by hash. Raises RoutingError for bytes that are damaged."""
-    parts = row.get("routing") or []
-    end = _end(parts)
-    if not parts or end < length(row) - 1:
+    if not _is_whole(row):
         return None
+    parts = row["routing"]
     data = b"".join(_rows(part, files) for part in parts)
     forms = {(part["dtype"], part["layers"], part["top_k"]) for part in parts}
     if len(forms) > 1:
         raise RoutingError(f"the engines that sampled the row told experts in different forms: {sorted(forms)}")
     dtype, layers, top_k = forms.pop()
-    return memoryview(data).cast("B").cast(_codes[dtype], shape=[end, layers, top_k])
+    return memoryview(data).cast("B").cast(_codes[dtype], shape=[_end(parts), layers, top_k])
+
+
+def _is_whole(row):
+    parts = row.get("routing") or []
+    return _end(parts) >= max(1, length(row) - 1)
+
+
+def _form(part):
+    return part["layers"], part["top_k"]
 
 
 def _end(parts):

@@ -237,27 +237,28 @@ class RolloutSet:
                 on_left_out(group)
         return answer["rollouts"]
 
-    def rollout(self, group_key, index, task, payload=None, format="flat", wait=True):
+    def rollout(self, group_key, index, task, payload=None, format="flat", wait=True, experts=False):
         """One rollout, which joins its group by key and index. Returns its line (`result`, and `rows` or `trajectories`, as
-        `groups` gives them) when it is over; with wait=False its id at once."""
+        `groups` gives them) when it is over; with wait=False its id at once. `experts`: as for `groups`."""
         body = {"group_key": str(group_key), "index": index, "task": task}
         rollout = self.service.request("POST", self._path + "/rollouts", body)["rollout_id"]
         if not wait:
             return rollout
-        query = {"payload": payload or self._payload, "format": format, "wait": POLL_SECONDS}
+        query = {"payload": payload or self._payload, "format": format, "wait": POLL_SECONDS, "experts": _if_true(experts)}
         while True:
             line = self.service.request("GET", f"{self._path}/rollouts/{rollout}", query=query, seconds=POLL_SECONDS)
             if line["result"] is not None:
                 return line
 
-    def groups(self, after=None, whole=True, payload=None, format="flat", limit=10, step=None, expired=None):
+    def groups(self, after=None, whole=True, payload=None, format="flat", limit=10, step=None, expired=None, experts=False):
         """Groups behind the cursor as they become whole, each once, in one order; with whole=False each rollout by itself. Ends
         when the set was drained and all of it was given; before that it waits. `payload`: rows, trajectory, record (with
         trajectory) or none (default: rows, and none of an evaluation). `step`: the trainer's policy step, against which lag and
         staleness are held (default: the one in force when the rollouts ended). Where results behind the cursor are expired a
-        ServiceError with status 410 is raised; expired="skip" gives what is left."""
+        ServiceError with status 410 is raised; expired="skip" gives what is left. `experts`: with the bytes of the experts that rows name
+        (`alidade.routing`), which are many."""
         payload = payload or self._payload
-        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step, "expired": expired}
+        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step, "expired": expired, "experts": _if_true(experts)}
         while True:
             # Asked before the results: what is over then is in them.
             is_over = self.state()["is_over"]
@@ -321,6 +322,11 @@ def _places_of(spec):
     """Rollouts that a group may have."""
     most = (spec.get("branching") or {}).get("leaves") or (spec.get("allocation") or {}).get("most")
     return (most or spec["samples"]) + spec.get("over_provision", 0)
+
+
+def _if_true(asked):
+    """A field that is only sent if it is set."""
+    return "true" if asked else None
 
 
 def _quoted(text):

@@ -11,7 +11,6 @@ from skyrl.train.generators.base import GeneratorInterface, GeneratorOutput
 
 from .live import Live, fenced, is_measured, refuse_other_temperature
 from .loaders.skyrl import pictured, routed
-from .routing import is_routed
 
 COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_reasons", "rollout_logprobs", "is_last_step")
 
@@ -23,8 +22,8 @@ class AlidadeGenerator(GeneratorInterface):
     that replays them."""
 
     def __init__(self, run, step_wise, task=lambda extras: extras["task_id"], pad=0, processor=None, replay=False):
-        self._live, self._step_wise, self._task, self._pad = Live(run, format="skyrl"), step_wise, task, pad
-        self._processor, self._replay = processor, replay
+        self._live, self._step_wise, self._task, self._pad = Live(run, format="skyrl", replay=replay), step_wise, task, pad
+        self._processor = processor
 
     async def generate(self, input_batch):
         batch, ids = input_batch["batch_metadata"], input_batch["trajectory_ids"]
@@ -43,14 +42,15 @@ class AlidadeGenerator(GeneratorInterface):
             rollout_metrics={"generate/alidade_masked_groups": len(without)},
             **pictured([row for _, row in rows], [pictures for _, pictures, _ in given], self._processor),
         )
-        if self._replay:
-            output.update(routed([row for _, row in rows], {sha256: data for _, pictures, _ in given for sha256, data in (pictures or {}).items()}))
+        if self._live.replay:
+            files = {sha256: data for _, pictures, _ in given for sha256, data in (pictures or {}).items()}
+            output.update(routed([row for _, row in rows], files, self._live.replay.form))
         if not self._step_wise:
             output["is_last_step"] = None
         return output
 
     def _is_whole(self, line):
-        return is_measured(line) and (not self._replay or all(map(is_routed, line["rows"])))
+        return is_measured(line) and (not self._live.replay or self._live.replay.takes(line))
 
     def _rows_of(self, line, is_masked):
         rows = line["rows"] or [self._blank()]

@@ -17,7 +17,6 @@ import json
 from . import media
 from .live import Live, fenced, is_measured, refuse_other_temperature
 from .loaders.slime import replayed
-from .routing import is_routed_line
 from .service import Service
 from .teachers import is_taught
 
@@ -39,12 +38,11 @@ async def generate_miles(input):
 
 def keep_measured(args, samples, **_):
     """Filters groups. If a rollout has no reward, its group has no baseline, so slime samples another group. A rollout that the service's
-    teacher did not score counts as one without a reward. So does one whose experts are not on record, if the trainer replays them."""
+    teacher did not score counts as one without a reward. So does one with a row that trains and lacks experts, if the trainer replays them."""
     from importlib import import_module
 
     every = [sample for each in samples for sample in (each if isinstance(each, list) else [each])]
-    package = type(every[0]).__module__.split(".")[0]
-    output = import_module(f"{package}.rollout.filter_hub.base_types").DynamicFilterOutput
+    output = import_module(f"{_package_of(every[0])}.rollout.filter_hub.base_types").DynamicFilterOutput
     is_whole = all(sample.reward is not None for sample in every)
     return output(keep=is_whole, reason=None if is_whole else "alidade_no_reward")
 
@@ -52,11 +50,11 @@ def keep_measured(args, samples, **_):
 def pad_rows(args, data):
     """The filter of batches: masked rows behind each step's last rollout until its data parallel ranks (and virtual pipeline stages)
     divide the rows. They weigh nothing, for they are rows of that rollout."""
-    align = _ranks(args) * _stages(args) * (1 if args.use_dynamic_batch_size else args.micro_batch_size)
     rollouts = [rollout for group in data for rollout in group]
     for start in range(0, len(rollouts), args.global_batch_size):
         step = rollouts[start : start + args.global_batch_size]
         last = step[-1]
+        align = _ranks(args) * _stages(args, _package_of(last[0])) * (1 if args.use_dynamic_batch_size else args.micro_batch_size)
         for _ in range(-sum(map(len, step)) % align):
             row = copy.copy(min(last, key=lambda sample: len(sample.tokens)))
             row.loss_mask, row.remove_sample = [0] * row.response_length, True
@@ -94,18 +92,17 @@ async def _samples(args, sample, sampling_params, evaluation):
         raise ValueError("dynamic_sampling_filter_path is missing: name alidade.slime.keep_measured, or a filter that calls it")
     refuse_other_temperature(sampling_params.get("temperature"))
     asked = args.alidade
-    live = _live_of(asked["set"], args.n_samples_per_prompt, json.dumps(asked.get("service") or {}))
+    live = _live_of(asked["set"], args.n_samples_per_prompt, bool(getattr(args, "use_rollout_routing_replay", False)), json.dumps(asked.get("service") or {}))
     index = sample.index % args.n_samples_per_prompt
     key = live.key_of(sample.group_index, index)
     line = await live.rollout(key, index, (sample.metadata or {})["task_id"])
-    replay = getattr(args, "use_rollout_routing_replay", False)
-    if not (is_measured(line) and is_taught(line)) or (replay and not is_routed_line(line)):
+    if not (is_measured(line) and is_taught(line)) or (live.replay and not live.replay.gives(line)):
         sample.status, sample.remove_sample = type(sample).Status.ABORTED, True
         return [sample]
     shows = any(row.get("media") for row in line["rows"])
     processor = _processor_of(args.hf_checkpoint) if shows else None
     made = [sample_of(sample, row, line.get("pictures"), processor) for row in line["rows"]]
-    for one, experts in zip(made, replayed(line["rows"], line.get("pictures")) if replay else []):
+    for one, experts in zip(made, replayed(line["rows"], line.get("pictures"), live.replay.form) if live.replay else []):
         one.rollout_routed_experts = experts
     return made
 
@@ -133,9 +130,17 @@ def _updates_of(steps, start):
     return [] if start is None else sorted({str(max(0, int(step) - start + 1)) for step in steps})
 
 
-def _stages(args):
-    """Virtual pipeline stages take micro batches in groups of this many."""
-    return args.pipeline_model_parallel_size if (getattr(args, "virtual_pipeline_model_parallel_size", None) or 1) > 1 else 1
+def _package_of(sample):
+    """slime or miles."""
+    return type(sample).__module__.split(".")[0]
+
+
+def _stages(args, package):
+    """Virtual pipeline stages take micro batches in groups of this many. Megatron's option says another number to slime alone."""
+    if (getattr(args, "virtual_pipeline_model_parallel_size", None) or 1) == 1:
+        return 1
+    told = getattr(args, "microbatch_group_size_per_vp_stage", None) if package == "slime" else None
+    return told or args.pipeline_model_parallel_size
 
 
 def _ranks(args):
@@ -151,5 +156,5 @@ def _processor_of(checkpoint):
 
 
 @functools.cache
-def _live_of(key, samples, service):
-    return Live(Service(**json.loads(service)).set(key, samples=samples), format="verl")
+def _live_of(key, samples, replay, service):
+    return Live(Service(**json.loads(service)).set(key, samples=samples), format="verl", replay=replay)

@@ -21,7 +21,6 @@ from omegaconf import OmegaConf  # verl's own
 from . import media
 from .live import Live, fenced, is_measured, refuse_other_temperature
 from .loaders.verl import replayed
-from .routing import is_routed_line
 from .service import Service
 from .teachers import is_taught
 
@@ -31,19 +30,21 @@ class AlidadeLoop(AgentLoopBase):
 
     def __init__(self, *args, set, samples, service=None, spec=None, **kwargs):
         super().__init__(*args, **kwargs)
-        self._live = _live_of(set, samples, *(json.dumps(OmegaConf.to_container(OmegaConf.create(each or {}))) for each in (service, spec)))
+        replay = bool(self.rollout_config.get("enable_rollout_routing_replay"))
+        self._live = _live_of(set, samples, replay, *(json.dumps(OmegaConf.to_container(OmegaConf.create(each or {}))) for each in (service, spec)))
 
     async def run(self, sampling_params, **row):
         """Returns one output for each row of the rollout. Returns none if it has no rows or reward, or if the service's teacher did not
-        score a trained token: verl's baseline then leaves it out. So it is if verl replays experts and a token has none on record."""
+        score a trained token: verl's baseline then leaves it out. So it is if verl replays experts and a token has none on record. Raises
+        RoutingError if no token has any."""
         if "session_id" not in row:
             raise ValueError("session_id is missing: a classic trainer says no place in the group; set trainer.use_v1=True")
         refuse_other_temperature(sampling_params.get("temperature"))
         line = await self._live.rollout(row["uid"], int(row["session_id"]), task_of(row))
-        replay = bool(self.rollout_config.get("enable_rollout_routing_replay"))
-        if not (is_measured(line) and is_taught(line)) or (replay and not is_routed_line(line)):
+        replay = self._live.replay
+        if not (is_measured(line) and is_taught(line)) or (replay and not replay.gives(line)):
             return []
-        routed = replayed(line["rows"], line.get("pictures")) if replay else [None] * len(line["rows"])
+        routed = replayed(line["rows"], line.get("pictures"), replay.form) if replay else [None] * len(line["rows"])
         return [output_of(each, line.get("pictures"), self.processor, experts) for each, experts in zip(line["rows"], routed)]
 
 
@@ -97,5 +98,5 @@ def fence(manager, service):
 
 
 @functools.cache
-def _live_of(key, samples, service, spec):
-    return Live(Service(**json.loads(service)).set(key, samples=samples, **json.loads(spec)), format="verl")
+def _live_of(key, samples, replay, service, spec):
+    return Live(Service(**json.loads(service)).set(key, samples=samples, **json.loads(spec)), format="verl", replay=replay)

@@ -24,7 +24,7 @@ const scratch = scratchFolder("consumer-routing");
 const formats = ["flat", "verl", "skyrl", "slime", "miles", "prime-rl", "nemo-rl"];
 
 /** By trainer, then by row: the experts of its tokens from the first one. */
-type Answer = { told: Record<string, number[][][][]>; refused: Record<string, string>; left_out: string[]; read_by: string[] };
+type Answer = { told: Record<string, number[][][][]>; refused: Record<string, string>; left_out: string[]; read_by: string[]; logged: string[] };
 
 test("trainers get the experts of each token at that token, and rows that lack some are refused", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
@@ -59,7 +59,7 @@ test("trainers get the experts of each token at that token, and rows that lack s
   const longest = [all[1], all[3]];
   const expected: Record<string, unknown> = {
     ...{ verl_loop: all, verl_queue: all, verl_batch: all, skyrl: all, slime: all, miles: all, prime_rl: all },
-    ...{ nemo_rl: longest, slime_live: all, verl_live: all },
+    ...{ nemo_rl: longest, slime_live: all, verl_live: all, skyrl_live: all },
   };
   assert.deepEqual(Object.keys(answer.told).sort(), Object.keys(expected).sort());
   for (const [trainer, rows] of Object.entries(answer.told)) assert.deepEqual(rows, expected[trainer], trainer);
@@ -69,6 +69,13 @@ test("trainers get the experts of each token at that token, and rows that lack s
   );
   assert.match(answer.refused.none ?? "", /^row 0 trains tokens whose experts are not on record/);
   assert.equal(answer.refused.live, "ABORTED True");
+  for (const hook of ["verl_never", "verl_anymore", "slime_never", "skyrl_never"])
+    assert.match(answer.refused[hook] ?? "", /^no token of the rollout r-1 has experts on record.*: switch replay off, or sample with/, hook);
+  assert.match(answer.refused.absent ?? "", /elsewhere has no file [0-9a-f]{64}: name the folder media/);
+  assert.match(answer.refused.nowhere ?? "", /^the row names the file [0-9a-f]{64}: say in which folder/);
+  assert.match(answer.refused.late ?? "", /has no file 0{64}/);
+  const notes = answer.logged.map((note) => note.replace(/:.*/, ""));
+  assert.deepEqual(notes, ["the rollout r-1 is left out", "the rollout r-1 has no rows", "the rollout r-1 is left out"]);
 });
 
 function told({ token_ids }: FlatRow): number[][][] {

@@ -6,7 +6,7 @@
 """
 
 from ..media import tensors
-from ..routing import arrays, for_each_token, length
+from ..routing import each_array, for_each_token, length
 from ..rows import read  # noqa: F401  (a user of this module needs no other)
 from ..teachers import checked
 
@@ -15,9 +15,10 @@ TEACHER = "teacher_reference_logprobs"
 
 def data(rows, processor=None, pictures=None, replay=False):
     """The datum of each row; with `replay`, each message has the experts of its tokens."""
+    rows = list(rows)
     made = [datum(row, processor, pictures) for row in rows]
     if replay:
-        for row, one, array in zip(rows, made, arrays(rows, pictures)):
+        for row, one, array in zip(rows, made, each_array(rows, pictures)):
             _replay(one["message_log"], for_each_token(array.astype("int16"), length(row), fill=-1))
     return made
 
@@ -54,6 +55,7 @@ def teacher_logprobs(rows, length):
     entry `i` is about token `i` of the message log, 0.0 where nothing is trained and behind the end. `length`: S."""
     import torch
 
+    rows = list(rows)
     taught = [row["teacher_reference_logprobs"] for row in checked(rows, TEACHER) if TEACHER in row]
     if len(taught) < len(rows):
         raise ValueError("no teacher scored these rows: alidade score")

@@ -10,8 +10,10 @@ After `alidade score` each sample has `ref_logprobs`, which the `ref_kl` loss re
 `trainer.enable_router_replay`.
 """
 
+import itertools
+
 from ..media import MediaError, beside, with_fields
-from ..routing import arrays, for_each_token
+from ..routing import each_array, for_each_token
 from ..rows import read
 from ..teachers import checked
 
@@ -21,8 +23,8 @@ def training_samples(file, processor=None, pictures=None, replay=False):
     from prime_rl.transports.rollouts import types
 
     rows = list(checked(read(file), "ref_logprobs"))
-    routed = arrays(rows, pictures or beside(file)) if replay else []
-    for at, row in enumerate(rows):
+    routed = each_array(rows, pictures or beside(file)) if replay else itertools.repeat(None)
+    for row, experts in zip(rows, routed):
         row.pop("routing", None)
         made = with_fields(row, pictures or beside(file), processor, "prime-rl")
         if "mm_kwargs" in made:
@@ -30,7 +32,7 @@ def training_samples(file, processor=None, pictures=None, replay=False):
                 raise MediaError("this prime-rl has no mm_kwargs in TrainingSample, so its samples hold no pixels: take one of August 2026")
             made["mm_kwargs"] = {key: types.EncodedTensor(**one) for key, one in made["mm_kwargs"].items()}
         if replay:
-            array = for_each_token(routed[at], len(row["token_ids"]))
+            array = for_each_token(experts, len(row["token_ids"]))
             made["routed_experts"] = types.RoutedExperts(data=array.tobytes(), shape=list(array.shape), dtype=str(array.dtype))
         yield types.TrainingSample(**made)
 

@@ -31,9 +31,12 @@ def generator_output(file, step_wise=False, processor=None, pictures=None, repla
     )
 
 
-def routed(rows, files):
-    """The column of experts: one array for each row, from the first token of its prompt. {} if the batch trains nothing."""
-    return {"rollout_expert_indices": arrays(rows, files)} if any(map(trains, rows)) else {}
+def routed(rows, files, form=None):
+    """The column of experts: one array for each row, from the first token of its prompt. {} if the batch trains nothing and nothing says
+    the form of experts: SkyRL wants the column in each batch or in none."""
+    if not form and not any(trains(row) or row.get("routing") for row in rows):
+        return {}
+    return {"rollout_expert_indices": arrays(rows, files, form)}
 
 
 def pictured(rows, pictures, processor):

@@ -11,8 +11,10 @@ Where a rollout gave several samples, slime takes the whole batch for one group.
     --custom-reward-post-process-path alidade.loaders.slime.post_process_rewards
 """
 
+import itertools
+
 from ..media import beside, with_fields
-from ..routing import arrays, for_each_token, length
+from ..routing import each_array, for_each_token, length
 from ..rows import read
 from ..teachers import checked
 
@@ -35,17 +37,17 @@ def write_debug_dump(file, out, rollout_id, processor=None, pictures=None, repla
 def _rows(file, processor, pictures, replay):
     place = pictures or beside(file)
     rows = list(checked(read(file), "teacher_log_probs"))
-    routed = replayed(rows, place) if replay else []
-    for at, row in enumerate(rows):
+    for row, routed in zip(rows, replayed(rows, place) if replay else itertools.repeat(None)):
         row.pop("routing", None)
         # miles has the same fields of the same names.
-        yield {**with_fields(row, place, processor, "slime"), **({"rollout_routed_experts": routed[at]} if replay else {})}
+        yield {**with_fields(row, place, processor, "slime"), **({"rollout_routed_experts": routed} if replay else {})}
 
 
-def replayed(rows, files):
-    """One array for each row, for `rollout_routed_experts`: int32, for all tokens but the last. Both trainers read this form."""
-    made = arrays(rows, files)
-    return [for_each_token(one, length(row) - 1, fill=range(one.shape[2])).astype("int32") for row, one in zip(rows, made)]
+def replayed(rows, files, form=None):
+    """One array for each row, for `rollout_routed_experts`: int32, for all tokens but the last. Both trainers read this form. Each is
+    read when it is asked for."""
+    made = each_array(rows, files, form)
+    return (for_each_token(one, length(row) - 1, fill=range(one.shape[2])).astype("int32") for row, one in zip(rows, made))
 
 
 def post_process_rewards(args, samples):

@@ -29,6 +29,7 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
     from tensordict import TensorDict
     from verl import DataProto
 
+    rows = list(rows)
     taught = _taught(rows)
     for row in rows:
         for name, length in (("prompts", prompt_length), ("responses", response_length)):
@@ -89,9 +90,9 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
     return DataProto(batch=TensorDict(tensors, batch_size=len(rows)), non_tensor_batch=others, meta_info={"reward_extra_keys": []})
 
 
-def replayed(rows, files):
+def replayed(rows, files, form=None):
     """One array for each row, for `AgentLoopOutput.routed_experts`: int16, for all tokens of prompt and response or all but the last."""
-    return [one.astype("int16") for one in arrays(rows, files)]
+    return [one.astype("int16") for one in arrays(rows, files, form)]
 
 
 def _taught(rows):
@@ -135,7 +136,7 @@ def transfer_queue(rows, global_steps, processor=None, pictures=None, replay=Fal
     """Keys, unpadded fields and tags of TransferQueue, as verl's `agent_loop_tq` puts them. `global_steps`: the trainer's own."""
     import torch
 
-    keys, fields, tags = [], [], []
+    rows, keys, fields, tags = list(rows), [], [], []
     taught = _taught(rows)
     routed = replayed(rows, pictures) if replay else []
     for at, row in enumerate(rows):
@@ -167,6 +168,7 @@ def put(queue, rows, global_steps, partition_id="train", processor=None, picture
     """Puts the rows and says that their prompts are done. `queue`: the transfer_queue module."""
     from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+    rows = list(rows)
     keys, fields, tags = transfer_queue(rows, global_steps, processor, pictures, replay)
     queue.kv_batch_put(keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition_id)
     for uid in dict.fromkeys(row["uid"] for row in rows):

@@ -129,6 +129,7 @@ def update(actor, pad, batch):
     prompts, _ = batched_message_log_to_flat_message(extract_initial_prompt_messages(batch["message_log"], batch["length"]), pad_value_dict=pad)
     groups = {tuple(ids.tolist()) for ids in prompts["token_ids"]}
     assert len(groups) == len(TASKS), f"{len(groups)} first prompts of {len(TASKS)} tasks"
+    assert "mask_sample" in batch
     assert _apply_mask_sample_filter(batch) == 0
     add_grpo_token_loss_masks_and_generation_logprobs(batch["message_log"])
     flat, lengths = batched_message_log_to_flat_message(batch["message_log"], pad_value_dict=pad)
