@@ -24,7 +24,13 @@ const scratch = scratchFolder("consumer-routing");
 const formats = ["flat", "verl", "skyrl", "slime", "miles", "prime-rl", "nemo-rl"];
 
 /** By trainer, then by row: the experts of its tokens from the first one. */
-type Answer = { told: Record<string, number[][][][]>; refused: Record<string, string>; left_out: string[]; read_by: string[]; logged: string[] };
+type Answer = {
+  told: Record<string, number[][][][]>;
+  refused: Record<string, string>;
+  left_out: string[];
+  read_by: string[];
+  logged: string[];
+};
 
 test("trainers get the experts of each token at that token, and rows that lack some are refused", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
@@ -70,7 +76,11 @@ test("trainers get the experts of each token at that token, and rows that lack s
   assert.match(answer.refused.none ?? "", /^row 0 trains tokens whose experts are not on record/);
   assert.equal(answer.refused.live, "ABORTED True");
   for (const hook of ["verl_never", "verl_anymore", "slime_never", "skyrl_never"])
-    assert.match(answer.refused[hook] ?? "", /^no token of the rollout r-1 has experts on record.*: switch replay off, or sample with/, hook);
+    assert.match(
+      answer.refused[hook] ?? "",
+      /^no token of the rollout r-1 has experts on record.*: switch replay off, or sample with/,
+      hook,
+    );
   assert.match(answer.refused.absent ?? "", /elsewhere has no file [0-9a-f]{64}: name the folder media/);
   assert.match(answer.refused.nowhere ?? "", /^the row names the file [0-9a-f]{64}: say in which folder/);
   assert.match(answer.refused.late ?? "", /has no file 0{64}/);
