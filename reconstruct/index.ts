@@ -40,5 +40,6 @@ export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
 export { defaultTrainer, type Judge, judgedNodes, recordedReasonOf, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
 export type { Score } from "./tree/covering-paths.ts";
 export { isCleared } from "./tree/is-cleared.ts";
+export { withoutExperts } from "./tree/routing-blobs.ts";
 export { TokenPaths } from "./tree/token-paths.ts";
 export { type EngineExchange, type Mismatch, type Verification, verifyRows, verifyTrajectory } from "./verify.ts";

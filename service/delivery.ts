@@ -6,6 +6,7 @@ import type { Media } from "../base/media/media.ts";
 import { readJson } from "../base/schema/read-json.ts";
 import { Trajectory } from "../base/schema/trajectory.ts";
 import type { Exporter, ExportReport } from "../exporters/index.ts";
+import { withoutExperts } from "../reconstruct/index.ts";
 import { type Blobs, getAllPacked, getPacked, mediaOf, type PackedPicture, picturesNamedIn, unpackPictures } from "./blobs/index.ts";
 import type { ResultRow, SetSpec } from "./ledger/index.ts";
 import { isLeftOut, masked, oldestTrained, othersOfGroup } from "./stale-rows.ts";
@@ -18,6 +19,10 @@ export const DeliveryQuery = z.strictObject({
       "what comes with each result: nothing, rows of an export format, the whole trajectory, or that and the whole record of its attempt (verdict with evidence, sandbox, output)",
     ),
   format: z.string().default("flat").describe("the export format of the rows"),
+  experts: z
+    .stringbool()
+    .default(false)
+    .describe("rows name the experts that their tokens took, and the line carries their bytes (about a kilobyte a token)"),
   step: z.coerce
     .number()
     .int()
@@ -41,7 +46,7 @@ const longestRows = 128 * 1024 * 1024;
  */
 export async function deliveryOf(
   blobs: Blobs,
-  { payload, format }: DeliveryQuery,
+  { payload, format, experts }: DeliveryQuery,
   isWhole: boolean,
   spec: SetSpec,
   longest = longestRows,
@@ -59,7 +64,8 @@ export async function deliveryOf(
     const packed = await Array.fromAsync(given, (row) => linesOf(blobs, row));
     const all = packed.flatMap(([text = "null"]) => (text === "null" ? [] : [Trajectory.parse(readJson(text))]));
     const pictures = packed.flatMap(unpackPictures);
-    const trajectories = all.map((one) => (others.has(one.rollout_id ?? "") ? masked(one) : one));
+    const routed = experts ? all : all.map(withoutExperts);
+    const trajectories = routed.map((one) => (others.has(one.rollout_id ?? "") ? masked(one) : one));
     const oldestStep = exporter.objective === "rl" ? oldestTrained(rows, spec) : null;
     const order = { oldestStep, media: mediaOf(pictures), signal };
     const rowsOf = await exported(exporter, trajectories, order, longest);

@@ -194,15 +194,19 @@ export function countReplays({ sessions, replays }: Pick<HarnessReplays, "sessio
   };
 }
 
-/** The least shares: replays that arrive, and replays to the end with the recorded reward. */
+/** The least shares: wanted turns that a replay arrives at, and replays to the end with the recorded reward. */
 const bounds = { arrived: 0.9, same_reward: 0.95 };
 
-/** True if sessions were recorded, all of them to their end, and both shares are reached over all harnesses. */
+/**
+ * True if sessions were recorded, all of them to their end, and both shares are reached over all harnesses. A turn that `replay`
+ * refuses was wanted, and did not arrive.
+ */
 export function isReached(measured: readonly HarnessReplays[]): boolean {
   const { replays, arrived, ended, same_reward } = countReplays({
     sessions: measured.flatMap((one) => one.sessions),
     replays: measured.flatMap((one) => one.replays),
   });
   if (ended === 0 || measured.some(({ not_recorded }) => not_recorded.length > 0)) return false;
-  return arrived / replays >= bounds.arrived && same_reward / ended >= bounds.same_reward;
+  const wanted = replays + measured.flatMap((one) => one.refused).length;
+  return arrived / wanted >= bounds.arrived && same_reward / ended >= bounds.same_reward;
 }

@@ -5,10 +5,10 @@ import type { Session } from "../session/session.ts";
 import type { SampledRouting } from "./sampled-routing.ts";
 
 /**
- * An agent may send long prompts without a shared part, and each takes its own bytes on the disk. The limit is enough for 1.4 million
+ * A node sends a rollout with its experts as one text in base64, of which V8 holds half a gigabyte. The limit is enough for 350 000
  * tokens of the largest models (94 layers, 8 experts each).
  */
-export const mostRoutingBytes = 2 ** 30;
+export const mostRoutingBytes = 256 * 2 ** 20;
 
 /** Returns the fields of the log. Throws `store_full`, `store_error`. */
 export function keepRouting(

@@ -135,8 +135,9 @@ const values: readonly [RegExp, string][] = [
   [/\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]{0,6}day)?\b/g, "<day>"],
   [/\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\b/g, "<month>"],
   // An id has letters and digits and is no word: eight of them at the least, or six that are hexadecimal. "868047ms" is none.
-  // In front of one may stand what it is: "ses_4c1d9e02".
-  [/(?<![.0-9a-z])(?!\d+(?:ns|us|ms|s|m|h)\b)(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
+  [/(?<!\.)\b(?!\d+(?:ns|us|ms|s|m|h)\b)(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
+  // Behind "_" too ("ses_4c1d9e02"), if a letter follows a digit: "test_addition1" is a name.
+  [/(?<=_)(?=[0-9a-z]*\d[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
   [/(?<!\.)\b(?=[0-9]*[a-f])[0-9a-f]{6,}\b/g, "<id>"],
   [/\d+/g, "#"],
   [/#(?:[.,:]#)*/g, "#"],

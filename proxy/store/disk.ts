@@ -39,7 +39,9 @@ export class DiskStore implements Store {
       throw toStoreError(path, error);
     });
     // A killed `replace` leaves it. A log that is opened has no other writer.
-    await rm(`${path}.new`, { force: true });
+    await rm(`${path}.new`, { force: true }).catch((error: unknown) => {
+      throw toStoreError(path, error);
+    });
     const file = await Appender.open(path);
     return {
       sessionId,
@@ -62,7 +64,9 @@ export class DiskStore implements Store {
       await writeFile(`${path}.new`, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""), { mode: privateFileMode });
       await rename(`${path}.new`, path);
     } catch (error) {
-      await rm(`${path}.new`, { force: true });
+      await rm(`${path}.new`, { force: true }).catch((error: unknown) => {
+        throw toStoreError(path, error);
+      });
       throw toStoreError(path, error);
     }
   }

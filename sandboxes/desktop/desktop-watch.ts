@@ -17,6 +17,8 @@ const idleMs = 15_000;
 const answerMs = 20_000;
 /** The largest screen has 7 MB of colours, and PNG makes them hardly larger. */
 const mostBytes = 8 * 1024 * 1024;
+/** A few bytes of PNG may stand for a picture that fills a browser's memory. */
+const mostPixels = 2 ** 21;
 const lengthBytes = 4;
 
 export class DesktopWatch implements AsyncDisposable {
@@ -50,7 +52,7 @@ export class DesktopWatch implements AsyncDisposable {
     const signal = AbortSignal.any([this.#over.signal, AbortSignal.timeout(answerMs)]);
     try {
       signal.throwIfAborted();
-      this.#frames ??= new FrameStream(await this.#sandbox.start(this.#service, [`${doorInside}/node`, frameProgram], this.#over.signal));
+      this.#frames ??= await this.#start(signal);
       return await untilAborted(this.#frames.next(), signal);
     } catch (error) {
       this.#close();
@@ -60,6 +62,20 @@ export class DesktopWatch implements AsyncDisposable {
     } finally {
       this.#isTaking = false;
       this.#idle = setTimeout(() => this.#close(), idleMs).unref();
+    }
+  }
+
+  /** If the program starts after `signal`, it is ended. */
+  async #start(signal: AbortSignal): Promise<FrameStream> {
+    const starting = this.#sandbox.start(this.#service, [`${doorInside}/node`, frameProgram], this.#over.signal);
+    try {
+      return new FrameStream(await untilAborted(starting, signal));
+    } catch (error) {
+      starting.then(
+        (late) => late.destroy(),
+        () => undefined,
+      );
+      throw error;
     }
   }
 
@@ -93,7 +109,9 @@ class FrameStream {
     const length = (await this.#read(lengthBytes)).readUInt32BE(0);
     if (length > mostBytes) throw new Error(`a picture of ${length} bytes is larger than any screen`);
     const picture = await this.#read(length);
-    if (readPicture(picture)?.kind !== "image/png") throw new Error("what it sent is no picture");
+    const facts = readPicture(picture);
+    if (facts?.kind !== "image/png") throw new Error("what it sent is no picture");
+    if (facts.width * facts.height > mostPixels) throw new Error(`${facts.width}×${facts.height} is larger than any screen`);
     return picture;
   }
 

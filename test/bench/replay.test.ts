@@ -55,6 +55,8 @@ test("too few arrivals, too few equal rewards, and a session that was not record
     replays: [...replays, { ...replays[0]!, turn: 3, has_arrived: false }, { ...replays[1]!, turn: 6, has_arrived: false }],
   };
   assert.equal(isReached([two]), false, "ten of twelve arrived");
+  const refused = ["s0", "s1"].map((session) => ({ session, turn: 3 }));
+  assert.equal(isReached([{ ...sound, refused }]), false, "two of twelve wanted turns were refused");
   assert.equal(isReached([{ ...sound, not_recorded: [{ session: "s10", why: "it has no reward" }] }]), false);
   assert.equal(isReached([]), false);
 });

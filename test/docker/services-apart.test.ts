@@ -6,9 +6,7 @@ import { promisify } from "node:util";
 import { currentOwner } from "../../base/host/owner.ts";
 import { Environment, Limits } from "../../base/schema/task.ts";
 import { serviceChecks } from "../../sandboxes/contract/services.ts";
-import { dockerClient } from "../../sandboxes/docker/client.ts";
 import { baseImage, ensureBaseImage } from "../../sandboxes/docker/images/made/base-image.ts";
-import { isDeaf } from "../../sandboxes/docker/services/end-service.ts";
 import { docker, dockerBackend } from "../../sandboxes/docker.ts";
 import { specOf } from "../../sandboxes/task-spec.ts";
 import { need } from "../needs.ts";
@@ -71,31 +69,4 @@ test("a lone service apart needs no container that holds its namespace, and gets
     files.map(({ path, content }) => [path, content.toString()]),
     [["srv/deep/er/file", "here\n"]],
   );
-});
-
-test("a service is waited for if it handles its stop signal, may wait for it or ignores it, and not if the kernel drops it", {
-  timeout: 300_000,
-}, async (t) => {
-  if (!(await need(t, "docker")) || !(await need(t, "engine-here"))) return;
-  await ensureBaseImage({ signal: t.signal });
-  const client = await dockerClient();
-  const says = (code: string) => ["python3", "-c", `import signal, time\n${code}\nopen("/tmp/up", "w")\ntime.sleep(600)`];
-  const up = { healthcheck: { command: ["test", "-e", "/tmp/up"], interval_seconds: 0.2, retries: 900 } };
-  const services = {
-    drops: { ...small, ...up, command: says("pass") },
-    handles: { ...small, ...up, command: says("signal.signal(signal.SIGTERM, lambda *_: None)") },
-    ignores: { ...small, ...up, command: says("signal.signal(signal.SIGTERM, signal.SIG_IGN)") },
-    waits: { ...small, ...up, command: says("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])") },
-  };
-  const run_id = `deaf${process.pid}`;
-  const limits = Limits.parse({ memory_mb: 128, disk_mb: 32 });
-  await using _sandbox = await docker.create(
-    specOf({ environment: Environment.parse({ services }), limits }, { run_id, owner: await currentOwner() }),
-    t.signal,
-  );
-  const names = (await listed(run_id)).map((line) => line.split(" ")[0] ?? "");
-  const deaf = await Promise.all(
-    Object.keys(services).map((one) => isDeaf(client, client.getContainer(names.find((name) => name.endsWith(`-${one}`)) ?? one))),
-  );
-  assert.deepEqual(deaf, [true, false, false, false]);
 });

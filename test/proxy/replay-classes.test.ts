@@ -28,6 +28,7 @@ test("durations, digits, ids, dates and temporary paths are values", () => {
 test("another word, and a verdict, is no value", () => {
   assert.equal(classOf("pass 1, fail 0", "fail 1, pass 0"), "words");
   assert.equal(classOf("ok 12", "not ok 12"), "words");
+  assert.equal(classOf("FAILED test_addition1", "FAILED test_division2"), "words");
   assert.equal(classOf("same", "same"), "equal");
 });
 

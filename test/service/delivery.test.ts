@@ -34,3 +34,30 @@ test("rows that are too long for a line are left out with a reason, and those of
   const { rows: none, report } = await line(rows, longest);
   assert.deepEqual([none, report.rows, report.trajectories, report.left_out_rollouts], [[], 0, 2, { line_too_long: 2 }]);
 });
+
+test("rows name the experts of their tokens if they are asked for, and else the line is as short as without them", async (t) => {
+  const { call, ledger, lease, blobs } = await serviceAt(t);
+  const set = (await call("PUT", "/sets/a", { samples: 1 })).body.set_id;
+  await call("POST", `/sets/${set}/groups`, serviceGroups("g"));
+  const trajectory = goldenTrajectory({ reward: 1 });
+  const [node] = trajectory.nodes;
+  assert.ok(node);
+  const rows = node.token_ids.length;
+  const of = { node_id: node.node_id, span: [0, rows] as [number, number], row: 0, shape: [rows, 2, 1], ref: "a".repeat(64) };
+  const routed = { ...trajectory, blobs: [{ name: "routed_experts", dtype: "uint8", ...of }] };
+  const [claim] = await ledger.claim(lease, 1);
+  assert.ok(claim);
+  const payload = await putPacked(blobs, `${set}/${claim.rollout_id}/1`, routed);
+  await ledger.finish(claim, attemptResult({ payload }));
+  const results = (await ledger.results(set, null, 10, "skip")).map(({ row }) => row);
+  const spec = await ledger.specOf(set);
+  const namesExperts = async (query: Record<string, string>) => {
+    const textOf = await deliveryOf(blobs, DeliveryQuery.parse({ payload: "rows", ...query }), false, spec);
+    const { rows: made } = readJson(`{"a":1${await textOf(results, t.signal)}}`) as Line;
+    assert.ok(made.length > 0);
+    return made.some((row) => Object.keys(row as object).includes("routing"));
+  };
+
+  assert.equal(await namesExperts({ experts: "true" }), true);
+  assert.equal(await namesExperts({}), false);
+});

@@ -15,7 +15,7 @@ export const routingReasons = {
     cure: "report it to the engine's project: it gave other rows, experts that the model does not have, or another encoding",
   },
   not_kept: {
-    what: "The session's store keeps no bytes beside its logs, or the session has filled its 1 GiB of expert numbers.",
-    cure: "record to a folder; check the agent's prompts: long prompts without a shared part fill the 1 GiB",
+    what: "The session's store keeps no bytes beside its logs, or the session has filled its 256 MiB of expert numbers.",
+    cure: "record to a folder; name the engine's policy, so that calls share what earlier ones stored; check the agent's prompts: long prompts without a shared part fill the 256 MiB",
   },
 } as const satisfies Record<string, Meaning>;

@@ -4,6 +4,7 @@ import { AlidadeError } from "../../../base/errors.ts";
 import { copyNamed, namedPictures } from "../../../base/media/named-bytes.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
+import { workClasses } from "../../../base/schema/session-spec.ts";
 import { version } from "../../../base/version.ts";
 import { cutAfter, type SessionRecording, toRecording } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
@@ -81,9 +82,11 @@ export async function makeReplays(
   await folder.describe({ run_id, alidade_version: version, config, made_by: `alidade ${verb}` });
   // A prompt that is sampled anew shows the recorded pictures. Calls that are answered from the record keep their experts.
   const answered = new Set(turns.flatMap((turn) => [...cutAfter(recording, turn).answered]));
-  const experts = recording.calls.flatMap(({ call, finished }) =>
-    answered.has(call.id) && finished?.routing ? [finished.routing.sha256] : [],
-  );
+  // So are titles and other side calls, whatever turn they come after.
+  const experts = recording.calls.flatMap(({ call: { id, turn, begun }, finished }) => {
+    const isReplayed = answered.has(id) || (turn !== null && !workClasses.includes(begun.request_class));
+    return isReplayed && finished?.routing ? [finished.routing.sha256] : [];
+  });
   copyNamed([...namedPictures(trajectory), ...experts], store.media, new DiskStore(RunFolder.sessions(path)).media);
   const atOnce = sampled?.atOnce ?? 1;
   const slots = makeSlots({ init: atOnce, run: atOnce, post: atOnce });

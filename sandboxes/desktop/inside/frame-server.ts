@@ -2,6 +2,7 @@
  * Hands out pictures of the screen to an operator who watches. For each line on standard input it writes one PNG behind its
  * length. It has no connection to the screen's server, so whatever it is sent, no key is pressed and no pointer moves.
  */
+import { writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { createInterface } from "node:readline";
 import { Frames, pngOf } from "./frames.ts";
@@ -11,6 +12,8 @@ import { frameFile } from "./places.ts";
 const lowest = 19;
 
 setPriority(lowest);
+// It shares the memory of the desktop's service. If that is used up, the kernel ends this program and no page of the agent.
+writeFileSync("/proc/self/oom_score_adj", "1000");
 const frames = await Frames.open(frameFile);
 for await (const _asked of createInterface({ input: process.stdin })) {
   const picture = await pngOf(await frames.now());

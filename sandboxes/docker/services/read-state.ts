@@ -26,7 +26,7 @@ export async function readState(
   { paths, disk_mb }: { paths: readonly string[]; disk_mb: number },
   { end, signal }: StateOptions,
 ): Promise<TreeFile[]> {
-  if (end) await endService(docker, container);
+  if (end) await endService(container);
   const isPaused = !end && (await container.inspect()).State.Running;
   // Else a database could be read half before and half after a write.
   if (isPaused) await pauseContainer(container);

@@ -114,18 +114,22 @@ test("experts of a call of other weights, or of unnamed ones, do not stand for a
   for (const trajectory of [unnamed.trajectory, await client.trajectory()]) assert.ok([...selectRows(trajectory).rows].every(isRouted));
 });
 
-test("tokens that the session's model and another one saw have the experts of the session's own model", async () => {
+test("tokens of the session's own calls have no other model's experts, whether its own are on record or not", async () => {
+  assert.deepEqual(expertsOfPrompt(["judge", "own"]), ["own"]);
+  assert.deepEqual(expertsOfPrompt(["judge", null]), []);
+  assert.deepEqual(expertsOfPrompt(["judge"]), ["judge"]);
+});
+
+/** Plays one conversation again with each call: the first is another model's. Returns what the prompt's tokens have; null: not told. */
+function expertsOfPrompt(calls: readonly (string | null)[]): string[] {
   const log = new LogBuilder();
   const says = assistant("yes");
   const experts = (sha256: string) => ({ sha256, start: 0, base_call_id: null, layers: 1, top_k: 1, dtype: "uint8" as const });
-  for (const [sha256, other_policy] of [
-    ["judge", true],
-    ["own", undefined],
-  ] as const) {
+  for (const sha256 of calls) {
     const id = log.call({ messages: [userMessage("go")], says });
     for (const entry of log.entries) {
-      if (entry.type === "tried" && entry.call_id === id && other_policy) entry.other_policy = true;
-      if (entry.type !== "call_finished" || entry.call_id !== id) continue;
+      if (entry.type === "tried" && entry.call_id === id && sha256 === "judge") entry.other_policy = true;
+      if (entry.type !== "call_finished" || entry.call_id !== id || sha256 === null) continue;
       const tokens = (entry.prompt_ids?.base_len ?? 0) + (entry.prompt_ids?.new.length ?? 0) + (entry.sampled_ids?.length ?? 0);
       entry.routing = { ...experts(sha256), rows: tokens - 1 };
     }
@@ -133,11 +137,8 @@ test("tokens that the session's model and another one saw have the experts of th
   const { nodes, blobs } = reconstruct(log.entries);
   const prompt = nodes.find(({ kind }) => kind === "prompt");
   assert.ok(prompt);
-  assert.deepEqual(
-    blobs.filter(({ node_id }) => node_id === prompt.node_id).map(({ ref }) => ref),
-    ["own"],
-  );
-});
+  return blobs.filter(({ node_id }) => node_id === prompt.node_id).map(({ ref }) => ref);
+}
 
 test("a live session has no experts on record, and what does not fit the tokens is left out, each with its reason", async () => {
   const live = await play("told", "live");

@@ -55,6 +55,7 @@ test("however many look, one program takes one picture a second", async () => {
 const faults: [string, Buffer | null, RegExp][] = [
   ["ends", null, /its program ended/],
   ["names more bytes than any screen has", framed(red, 0xffffffff), /4294967295 bytes is larger than any screen/],
+  ["sends a picture of more points than any screen has", framed(withSize(red, 60_000, 60_000)), /60000×60000 is larger than any screen/],
   ["sends no picture", framed(Buffer.from("<svg onload=alert(1)>")), /no picture/],
   ["sends two", Buffer.concat([framed(red), framed(blue)]), /unasked/],
 ];
@@ -86,3 +87,11 @@ test("with the rollout its program ends too, and a look is refused", async () =>
   await assert.rejects(late.frame(), /the rollout's sandbox is gone/);
   assert.equal(seen.starts.length, 1);
 });
+
+/** The picture, with another size in its head. */
+function withSize(png: Buffer, width: number, height: number): Buffer {
+  const copy = Buffer.from(png);
+  copy.writeUInt32BE(width, 16);
+  copy.writeUInt32BE(height, 20);
+  return copy;
+}
