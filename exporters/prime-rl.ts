@@ -20,9 +20,9 @@ export const primeRl = defineExporter({
   saysTemperatures: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so a rollout without trained tokens still counts in the baseline. They are reward minus mean, as in prime-rl's GRPO. Each token has its own: `credit` gives a turn that others were forked behind the mean of what came of it. A row of which all are 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Each token has its temperature, so no temperature is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`). The loader turns pictures (`media`) into `mm_kwargs` and `mm_token_type_ids`.",
+    rows: "As many rows as a rollout has branches. No dummy rows: advantages are written, not computed from rows, so a rollout without trained tokens still counts in the baseline. They are reward minus mean, as in prime-rl's GRPO. Each token has its own: if others were forked after a turn, `credit` gives this turn the mean of their rewards. A row of which all are 0 is left out as `zero_advantage`, as its `filter_zero_advantages` does. Each token has its temperature, so no temperature is refused. prime-rl has no flag or file for such rows: its orchestrator makes `TrainingSample`s in its own process and sends packed `MicroBatch`es to the trainer. The loader packs them; sending them takes an orchestrator of your own. Online, the seam is a verifiers environment (`verifiers`). The loader turns pictures (`media`) into `mm_kwargs` and `mm_token_type_ids`.",
     teacher: "`ref_logprobs`",
-    experts: "`routed_experts`, bytes with their shape and type; a last token without an entry has 0",
+    experts: "`routed_experts`, bytes with their shape and type; a last token without an entry has 0 for each expert",
     loader: "alidade.loaders.prime_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (`prepare_batch`, loss)" },
   },

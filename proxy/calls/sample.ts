@@ -13,7 +13,7 @@ import { type EngineFacts, isUnderGrammar, type RoutedExperts, type SampleEvent,
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import { toErrorRecord } from "../session/error-record.ts";
-import { areSame, type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
+import { areSameWeights, type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
 import { isMisread, type Keepable, type KeptTokens, type Mark, type SaidSoFar } from "./interrupted/kept-tokens.ts";
 import { type RoutedBase, type SampledRouting, sampledRouting } from "./sampled-routing.ts";
 
@@ -112,7 +112,7 @@ export class Sample implements Keepable {
     const by = base?.routedBy ?? null;
     // Other weights pick other experts for equal tokens. Before the answer, the model's name is not known.
     const model = this.#end === null ? (by?.model ?? null) : (this.#end.engine_model ?? null);
-    const isSame = by !== null && areSame(by, { model, policy: this.#policy });
+    const isSame = by !== null && areSameWeights(by, { model, policy: this.#policy });
     const routed = isSame ? Math.min(base?.routedUntil ?? 0, length) : 0;
     return call_id === null || routed === 0 ? null : { call_id, length: routed };
   }

@@ -21,7 +21,7 @@ export class Heard {
     }
   }
 
-  /** What was recorded for this message, so many messages behind that turn of ours; itself if it was not heard before. */
+  /** Returns the recorded message for one that stands `distance` messages after `turn`, or the message itself if none is recorded there. */
   recordedFor(message: Message, turn: string, distance: number): Message {
     return this.#recorded.get(keyOf(message, turn, distance)) ?? message;
   }

@@ -19,7 +19,7 @@ export type TokenBase = {
 export type CallWeights = { model: string | null; policy: Policy | null };
 
 /** Weights of an unknown name are the same as no others: they may have been changed. */
-export function areSame(one: CallWeights, other: CallWeights): boolean {
+export function areSameWeights(one: CallWeights, other: CallWeights): boolean {
   const areKnown = one.model !== null && one.policy !== null;
   return areKnown && one.model === other.model && samePolicy(one.policy, other.policy);
 }

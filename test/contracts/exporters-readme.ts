@@ -77,11 +77,11 @@ export function exportersReadme(): string {
     "",
     "## Experts",
     "",
-    "If [an engine tells which experts each token took](../docs/engines.md#models-with-experts), rows of these formats name them in `routing`: `[{start, length, sha256, row, layers, top_k, dtype}]`. `start` counts from the row's first token. The bytes lie in `media/` beside the file. With `replay=True`, the loader makes the trainer's own field, where entry `i` is about token `i`. It refuses a row that trains a token without experts on record. A row that trains nothing needs none.",
+    "If [an engine tells which experts each token took](../docs/engines.md#models-with-experts), rows of these formats name them in `routing`: `[{start, length, sha256, row, layers, top_k, dtype}]`. `start` counts from the row's first token. The bytes lie in `media/` beside the file. With `replay=True`, the loader makes the trainer's own field, where entry `i` is about token `i`. It refuses a row that trains, if a token before its last one has no experts on record. A row that trains nothing needs none.",
     "",
     ...exporters.flatMap(({ name, docs }) => ("experts" in docs ? [`* \`${name}\`: ${docs.experts}.`] : [])),
     "",
-    "Other formats leave them out. AReaL 1.0.4 has a field in the answers of its own SGLang alone: its batches have none, and its actor reads none. A verifiers trace keeps them off the disk, and NeMo Gym's items have them in another encoding (`prime-rl` and `nemo-rl` have them). The rest has no field, or reads it from answers of its own engine.",
+    "Other formats leave them out. AReaL 1.0.4 reads experts from answers of its own SGLang, but its batches have no field for them. A verifiers trace does not write them to disk (use `prime-rl`). NeMo Gym's items have them in another encoding (use `nemo-rl`). The other trainers have no field, or read it from answers of their own engine.",
     "",
     "## Pictures",
     "",
@@ -99,7 +99,8 @@ const pictured = exporters.flatMap((one) => ("saysPictures" in one && one.saysPi
 
 const told: Record<(typeof proofs)[number], string> = {
   trainer: "**The trainer's own code** of the version in the table reads files of ours in CI (`test/interop/consumers`)",
-  by_hand: "**By hand**: what we write was held against the trainer's source, and no test runs that trainer",
+  by_hand:
+    "**By hand**: what we write was held against the trainer's source, and its own code runs in tests only where a checkout of it is at hand (`test/interop/trainers`)",
   fields: "**Documented fields** were followed, and no trainer has read such a file in a test",
   ours: "**Ours**: the formats of Alidade itself",
 };

@@ -45,7 +45,7 @@ export function httpPage(): string {
     "",
     "## The control listener",
     "",
-    "Of `alidade serve` (`--control-port`): sessions, engines, weight updates. Each request has `Authorization: Bearer <token>`, which `serve` prints. What pauses, policies and pins mean is in [ARCHITECTURE](../ARCHITECTURE.md#control).",
+    "Of `alidade serve` and `alidade run` (`--control-port`): sessions, engines, weight updates. Each request has `Authorization: Bearer <token>`. `serve` prints the token, and `run` writes it into the run's `control.json`. What pauses, policies and pins mean is in [ARCHITECTURE](../ARCHITECTURE.md#control).",
     "",
     ...[...sessionRoutes(proxy), ...engineRoutes(proxy)].flatMap(section),
     "## The rollout service",

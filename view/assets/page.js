@@ -140,7 +140,7 @@
     };
     screen.addEventListener("load", () => setTimeout(next, 1000));
     screen.addEventListener("error", () => {
-      screen.previousElementSibling.textContent = "the screen is not there any more: reload the page";
+      screen.previousElementSibling.textContent = "the screen has gone: reload the page";
       screen.remove();
     });
   }

@@ -62,7 +62,7 @@ ${
 function liveScreen({ screen, links }: RolloutPage): Markup {
   const href = screen === null ? null : links.screen(screen);
   if (href === null) return nothing;
-  return markup`<figure class="screen"><figcaption class="quiet">the screen now, only to look at</figcaption><img class="live-screen" src="${href}" alt="the screen of the running rollout"></figure>`;
+  return markup`<figure class="screen"><figcaption class="quiet">the screen as it is: you can only look</figcaption><img class="live-screen" src="${href}" alt="the screen of the running rollout"></figure>`;
 }
 
 function gradedBy(entry: Entry, record: RolloutRecord | null): string {

@@ -39,7 +39,7 @@ export class LiveScreens {
   async frame(sessionId: string, signal: AbortSignal): Promise<Buffer> {
     const answer = await this.#ask(sessionId, "/screen", AbortSignal.any([signal, AbortSignal.timeout(pictureMs)])).catch(
       (error: unknown) => {
-        throw new AlidadeError("not_found", `the run does not show its screens any more: ${messageOf(error)}`);
+        throw new AlidadeError("not_found", `the run no longer shows its screens: ${messageOf(error)}`);
       },
     );
     if (answer === null) throw new AlidadeError("not_found", "no process shows screens of this run: start it with --control-port");

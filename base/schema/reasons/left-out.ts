@@ -39,7 +39,7 @@ export const rolloutReasons = {
     cure: "`on_stale: mask` keeps its newer tokens",
   },
   line_too_long: {
-    what: "The rows of its line of results are longer than 128 MiB, with the pictures and experts that they name.",
+    what: "The rows of its line of results, with the pictures and experts that they name, are longer than 128 MiB.",
     cure: "ask without `whole_groups`, run fewer samples a group, or export the run's folder",
   },
   group_left_out: { what: "Its group was left out.", cure: "the reason of the group says why" },

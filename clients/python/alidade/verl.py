@@ -35,7 +35,7 @@ class AlidadeLoop(AgentLoopBase):
 
     async def run(self, sampling_params, **row):
         """Returns one output for each row of the rollout. Returns none if it has no rows or reward, or if the service's teacher did not
-        score a trained token: verl's baseline then leaves it out. So it is if verl replays experts and a token has none on record. Raises
+        score a trained token: verl's baseline then leaves it out. The same holds if verl replays experts and a token has none on record. Raises
         RoutingError if no token has any."""
         if "session_id" not in row:
             raise ValueError("session_id is missing: a classic trainer says no place in the group; set trainer.use_v1=True")

@@ -96,7 +96,7 @@ export async function startService(
   assertStays(service, image);
   const shown = place.display?.service === name ? await desktopMounts(place.display, cpuOf(image.platform)) : {};
   const argv = [...(service.entrypoint ?? image.entrypoint), ...(service.command ?? (service.entrypoint ? [] : (Config.Cmd ?? [])))];
-  // The image as it is says best that it names no command.
+  // Without a command the container cannot start. Docker's error then names the task's image, not one of ours.
   const folders = argv.length === 0 ? [] : service.folders;
   const from = await withFolders(docker, image.id, folders, owner, signal);
   const request = await containerRequest(place, container, service, image, { from, argv, user, owner, shown }, signal);
