@@ -8,6 +8,7 @@ import { hashOf } from "../base/schema/ids.ts";
 import type { RewardComponent } from "../base/schema/reward-component.ts";
 import { isNeverTrained } from "../base/schema/session-spec.ts";
 import type { CallRecord, Fidelity, Trajectory } from "../base/schema/trajectory.ts";
+import { sumCounts } from "../base/statistics/sum-counts.ts";
 import { countFidelity, rowInflation } from "./fidelity.ts";
 import { addOmitted } from "./omitted.ts";
 
@@ -136,12 +137,6 @@ function joinFidelity(reports: readonly Fidelity[]): Omit<Fidelity, OfTokens> {
     policy_checks: counts((report) => report.policy_checks),
     fingerprints: joinFingerprints(reports.map((report) => report.fingerprints)),
   };
-}
-
-function sumCounts(all: readonly Record<string, number>[]): Record<string, number> {
-  const sums = new Map<string, number>();
-  for (const counts of all) for (const [name, count] of Object.entries(counts)) sums.set(name, (sums.get(name) ?? 0) + count);
-  return Object.fromEntries(sums);
 }
 
 /** Equal ones stay; of others what they are together. */

@@ -4,6 +4,7 @@
  * seen here, and not in its rewards.
  */
 import { type ErrorCode, errorCodes } from "../errors.ts";
+import { sumCounts } from "./sum-counts.ts";
 
 /** Above this share the rewards that are left are a selection: of a group of eight it is the first one. */
 const alarmAbove = 0.1;
@@ -56,7 +57,7 @@ export function tallyOf(ends: readonly AttemptEnd[]): AttemptTally {
 }
 
 function countOf(ends: readonly AttemptEnd[]): Tally {
-  const masked = sumOf(ends.map(({ mask_reason }) => (mask_reason === null ? {} : { [mask_reason]: 1 })));
+  const masked = sumCounts(ends.map(({ mask_reason }) => (mask_reason === null ? {} : { [mask_reason]: 1 })));
   const lost = Object.entries(masked).reduce((sum, [reason, count]) => sum + (stopped.has(reason) ? 0 : count), 0);
   return { attempts: ends.length, masked, masked_share: shareOf(lost, ends.length), ...tokensOf(ends) };
 }
@@ -64,15 +65,9 @@ function countOf(ends: readonly AttemptEnd[]): Tally {
 function tokensOf(ends: readonly AttemptEnd[]): Pick<Tally, "sampled_tokens" | "untrained" | "untrained_share"> {
   const summaries = ends.flatMap(({ mask_reason, summary }) => (mask_reason === null && summary !== null ? [summary] : []));
   const sampled_tokens = summaries.reduce((sum, summary) => sum + summary.sampled_tokens, 0);
-  const untrained = sumOf(summaries.map(({ untrained_by_agent }) => untrained_by_agent));
+  const untrained = sumCounts(summaries.map(({ untrained_by_agent }) => untrained_by_agent));
   const lost = Object.values(untrained).reduce((sum, tokens) => sum + tokens, 0);
   return { sampled_tokens, untrained, untrained_share: shareOf(lost, sampled_tokens) };
-}
-
-function sumOf(counts: readonly Record<string, number>[]): Record<string, number> {
-  const sum = new Map<string, number>();
-  for (const each of counts) for (const [key, count] of Object.entries(each)) sum.set(key, (sum.get(key) ?? 0) + count);
-  return Object.fromEntries(sum);
 }
 
 function shareOf(part: number, whole: number): number {

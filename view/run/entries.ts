@@ -1,4 +1,5 @@
 /** The rollouts and sessions of a run as `ls` and `stats` take them: figures of its index, one entry each. */
+import { sumCounts } from "../../base/statistics/sum-counts.ts";
 import type { IndexFile, PhaseSeconds, RecordFigures, TrajectoryFigures, VerdictFigures } from "../../rollouts/records/index.ts";
 
 export type Entry = {
@@ -100,16 +101,10 @@ export function asOne(members: Entry[]): Entry {
   const counts = { turns: sum("turns"), sampled_tokens: sum("sampled_tokens"), trainable_tokens: sum("trainable_tokens") };
   const largest = members.flatMap(({ largest_prompt }) => largest_prompt ?? []);
   const maps = {
-    excluded: sumOfMaps(members.map(({ excluded }) => excluded)),
-    matches: sumOfMaps(members.map(({ matches }) => matches)),
-    causes: sumOfMaps(members.map(({ causes }) => causes)),
+    excluded: sumCounts(members.map(({ excluded }) => excluded)),
+    matches: sumCounts(members.map(({ matches }) => matches)),
+    causes: sumCounts(members.map(({ causes }) => causes)),
   };
   const agents = [...new Set(members.flatMap((one) => one.agents))];
   return { ...first, member: null, reward, ...counts, ...maps, agents, largest_prompt: largest.length === 0 ? null : Math.max(...largest) };
-}
-
-export function sumOfMaps(maps: readonly Record<string, number>[]): Record<string, number> {
-  const sum = new Map<string, number>();
-  for (const map of maps) for (const [name, count] of Object.entries(map)) sum.set(name, (sum.get(name) ?? 0) + count);
-  return Object.fromEntries(sum);
 }

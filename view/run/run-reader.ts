@@ -130,7 +130,7 @@ export class RunReader implements ViewedRun {
     const counted = countedAttempts(this.folder, this.#index, logs, () => undefined);
     const isCounted = ({ rollout_id, session_id }: TrajectoryFigures) =>
       isMeant === null || isMeant(this.find(rollout_id ?? session_id).entry);
-    return sumFidelity(counted.filter(isCounted));
+    return sumFidelity([...counted.filter(isCounted)]);
   }
 
   async #read(sessionId: string): Promise<Trajectory> {

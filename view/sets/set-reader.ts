@@ -2,15 +2,17 @@
  * Holds the newest results of a service's set in memory, as pages read a run: rows of the ledger, and few trajectories, read
  * from the blobs when a page asks for one.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../base/errors.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import { RolloutRecord } from "../../base/schema/rollout.ts";
 import { Trajectory } from "../../base/schema/trajectory.ts";
+import { sumCounts } from "../../base/statistics/sum-counts.ts";
 import { type Blobs, getAllPacked, mediaOf, unpackPictures } from "../../service/blobs/index.ts";
 import { resultPages } from "../../service/index.ts";
 import type { Ledger, ResultRow, SetSpec, SetState } from "../../service/ledger/index.ts";
-import { type Entry, sumOfMaps } from "../run/entries.ts";
+import type { Entry } from "../run/entries.ts";
 import type { EntryTest } from "../run/filters.ts";
 import { paced } from "../run/paced.ts";
 import { RecentlyRead } from "../run/recently-read.ts";
@@ -119,12 +121,12 @@ export class SetReader implements ViewedRun {
   async fidelity(isMeant: EntryTest | null): Promise<RunFidelity> {
     const meant = this.#rows.filter(({ entry }) => isMeant === null || isMeant(entry)).map(({ entry }) => entry);
     const sampled = meant.reduce((sum, { sampled_tokens }) => sum + (sampled_tokens ?? 0), 0);
-    const excluded = sumOfMaps(meant.map((entry) => entry.excluded));
+    const excluded = sumCounts(meant.map((entry) => entry.excluded));
     const trained = sampled - Object.values(excluded).reduce((sum, tokens) => sum + tokens, 0);
-    const causes = Object.entries(sumOfMaps(meant.map((entry) => entry.causes))).map(([cause, calls]) => ({ cause, calls }));
+    const causes = Object.entries(sumCounts(meant.map((entry) => entry.causes))).map(([cause, calls]) => ({ cause, calls }));
     return {
       calls: meant.reduce((sum, { turns }) => sum + (turns ?? 0), 0),
-      matches: sumOfMaps(meant.map(({ matches }) => matches)),
+      matches: sumCounts(meant.map(({ matches }) => matches)),
       tokens: { sampled, trained, excluded },
       causes: causes as RunFidelity["causes"],
     };

@@ -1,9 +1,10 @@
 /** Figures of a recorded run by policy step, folded as the service folds its ledger's rows (rollouts/figures). */
 
+import { sumCounts } from "../../../base/statistics/sum-counts.ts";
 import { attemptFigures, newestOf, StepTallies, type TalliedRow } from "../../../service/figures/index.ts";
 import type { AttemptFigures } from "../../../service/ledger/index.ts";
 import { sampledBy } from "../../../service/nodes/index.ts";
-import { asOne, type Entry, membersOf, sumOfMaps } from "../../../view/index.ts";
+import { asOne, type Entry, membersOf } from "../../../view/index.ts";
 import { say } from "../command-line.ts";
 import { entriesOf } from "./entries-of.ts";
 import { trajectoriesOf } from "./trajectories-of.ts";
@@ -77,13 +78,13 @@ function together(sum: AttemptFigures | null, one: AttemptFigures): AttemptFigur
   return {
     data_source: sum.data_source ?? one.data_source,
     is_cut: sum.is_cut || one.is_cut,
-    edges: sumOfMaps([sum.edges, one.edges]),
+    edges: sumCounts([sum.edges, one.edges]),
     row_tokens: sum.row_tokens + one.row_tokens,
     tree_tokens: sum.tree_tokens + one.tree_tokens,
     prompt_tokens: sum.prompt_tokens + one.prompt_tokens,
     cached_tokens: sum.cached_tokens + one.cached_tokens,
-    excluded: sum.excluded && one.excluded && sumOfMaps([sum.excluded, one.excluded]),
-    causes: sum.causes && one.causes && sumOfMaps([sum.causes, one.causes]),
+    excluded: sum.excluded && one.excluded && sumCounts([sum.excluded, one.excluded]),
+    causes: sum.causes && one.causes && sumCounts([sum.causes, one.causes]),
     engine_spans: sum.engine_spans && one.engine_spans && [...sum.engine_spans, ...one.engine_spans],
   };
 }
