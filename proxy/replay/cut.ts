@@ -44,6 +44,11 @@ export function cutAfter({ calls }: SessionRecording, turn: number | null): Cut 
   return { answered: idsOf(before), next, last, open };
 }
 
+/** Tells whether the call is answered from the record. Finished side calls (titles, topics) are, whatever turn they come after. */
+export function isAnswered({ answered }: Cut, { call }: RecordedCall): boolean {
+  return answered.has(call.id) || (call.turn !== null && !isWork(call.begun.request_class));
+}
+
 /** The turns behind which a rollout can be sampled anew: those of the main agent beside which no other call ran. 0: its beginning. */
 export function turnsToForkAt(recording: SessionRecording): number[] {
   const turns = recording.calls.filter((one) => isTurnOfMain(one) && one.call.turn !== null).map(({ number }) => number);

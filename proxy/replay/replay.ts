@@ -10,7 +10,7 @@ import type { CallLabels } from "../dialects/index.ts";
 import type { Call } from "../session/call.ts";
 import { pausedWithin } from "../session/paused-within.ts";
 import { compareRequests, type RequestComparison, rankOf } from "./compare-requests.ts";
-import { type Cut, isWork } from "./cut.ts";
+import { type Cut, isAnswered, isWork } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
 import type { RecordedCall, SessionRecording } from "./recording.ts";
 
@@ -201,14 +201,14 @@ export class Replay {
       const { begun } = recorded.call;
       if (this.#taken.has(recorded.call.id) || begun.dialect !== dialect) continue;
       if ((begun.parent_call_id ?? null) !== (restored.parent?.id ?? null) || !this.#isSameAgent(begun, labels)) continue;
-      const isAnswered = cut.answered.has(recorded.call.id) || (recorded.call.turn !== null && !isWork(begun.request_class));
+      const isGiven = isAnswered(cut, recorded);
       const isNext = recorded === cut.next || cut.open.has(recorded.call.id);
-      if (!isAnswered && !isNext) continue;
+      if (!isGiven && !isNext) continue;
       const comparison = compareRequests(
         { messages: recorded.call.messages, tools: this.#toolsOf(recorded) },
         { messages: restored.messages, tools: request.tools },
       );
-      if (best === null || rankOf(comparison.class) < rankOf(best.comparison.class)) best = { recorded, isAnswered, comparison };
+      if (best === null || rankOf(comparison.class) < rankOf(best.comparison.class)) best = { recorded, isAnswered: isGiven, comparison };
       if (comparison.class === "equal") break;
     }
     // Behind the replayed part a request that only stands at a recorded place is a new one.

@@ -4,9 +4,8 @@ import { AlidadeError } from "../../../base/errors.ts";
 import { copyNamed, namedPictures } from "../../../base/media/named-bytes.ts";
 import { newId } from "../../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../../base/schema/rollout.ts";
-import { workClasses } from "../../../base/schema/session-spec.ts";
 import { version } from "../../../base/version.ts";
-import { cutAfter, type SessionRecording, toRecording } from "../../../proxy/index.ts";
+import { cutAfter, isAnswered, type SessionRecording, toRecording } from "../../../proxy/index.ts";
 import { DiskStore } from "../../../proxy/store/index.ts";
 import { makeSlots, RunFolder, rolloutsOn, toReplayPlans } from "../../../rollouts/index.ts";
 import type { Config } from "../../config.ts";
@@ -81,12 +80,9 @@ export async function makeReplays(
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id, alidade_version: version, config, made_by: `alidade ${verb}` });
   // A prompt that is sampled anew shows the recorded pictures. Calls that are answered from the record keep their experts.
-  const answered = new Set(turns.flatMap((turn) => [...cutAfter(recording, turn).answered]));
-  // So are titles and other side calls, whatever turn they come after.
-  const experts = recording.calls.flatMap(({ call: { id, turn, begun }, finished }) => {
-    const isReplayed = answered.has(id) || (turn !== null && !workClasses.includes(begun.request_class));
-    return isReplayed && finished?.routing ? [finished.routing.sha256] : [];
-  });
+  const cuts = turns.map((turn) => cutAfter(recording, turn));
+  const replayed = recording.calls.filter((call) => cuts.some((cut) => isAnswered(cut, call)));
+  const experts = replayed.flatMap(({ finished }) => (finished?.routing ? [finished.routing.sha256] : []));
   copyNamed([...namedPictures(trajectory), ...experts], store.media, new DiskStore(RunFolder.sessions(path)).media);
   const atOnce = sampled?.atOnce ?? 1;
   const slots = makeSlots({ init: atOnce, run: atOnce, post: atOnce });
