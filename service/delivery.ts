@@ -69,20 +69,15 @@ export async function deliveryOf(
     const oldestStep = exporter.objective === "rl" ? oldestTrained(rows, spec) : null;
     const order = { oldestStep, media: mediaOf(pictures), signal };
     const rowsOf = await exported(exporter, trajectories, order, longest);
-    const fits = rowsOf.bytes <= longest && isWithin(longest, rowsOf.lines, exporter.namesPictures ? pictures : []);
-    const { lines, report } = fits ? rowsOf : { lines: [], report: { ...emptyReport(), trajectories: trajectories.length } };
+    const beside = exporter.namesPictures ? picturesNamedIn(rowsOf.lines, pictures) : [];
+    const fits = rowsOf.bytes + beside.reduce((sum, { base64 }) => sum + base64.length, 0) <= longest;
+    const report = fits ? rowsOf.report : { ...emptyReport(), trajectories: trajectories.length };
     // The lines after it come as they are.
     if (!fits) for (const _ of trajectories) leaveOutRollout(report, "line_too_long");
     for (const _ of stale) leaveOutRollout(report, "stale_policy");
-    const beside = exporter.namesPictures ? picturesNamedIn(lines, pictures) : [];
-    return `,"rows":[${lines.join(",")}],"report":${JSON.stringify(report)}${picturesText(beside)}`;
+    const rowsText = fits ? rowsOf.lines.join(",") : "";
+    return `,"rows":[${rowsText}],"report":${JSON.stringify(report)}${picturesText(fits ? beside : [])}`;
   };
-}
-
-/** Do the rows, with those of the pictures that they name, fit into a line? */
-function isWithin(longest: number, lines: readonly string[], pictures: readonly PackedPicture[]): boolean {
-  const all = [...lines, ...picturesNamedIn(lines, pictures).map(({ base64 }) => base64)];
-  return all.reduce((sum, { length }) => sum + length, 0) <= longest;
 }
 
 function assertServable(exporter: Exporter, isWhole: boolean, { group_versions, purpose }: SetSpec): void {
