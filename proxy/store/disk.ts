@@ -39,9 +39,7 @@ export class DiskStore implements Store {
       throw toStoreError(path, error);
     });
     // A killed `replace` leaves it. A log that is opened has no other writer.
-    await rm(`${path}.new`, { force: true }).catch((error: unknown) => {
-      throw toStoreError(path, error);
-    });
+    await removeDraft(path);
     const file = await Appender.open(path);
     return {
       sessionId,
@@ -64,9 +62,7 @@ export class DiskStore implements Store {
       await writeFile(`${path}.new`, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""), { mode: privateFileMode });
       await rename(`${path}.new`, path);
     } catch (error) {
-      await rm(`${path}.new`, { force: true }).catch((error: unknown) => {
-        throw toStoreError(path, error);
-      });
+      await removeDraft(path);
       throw toStoreError(path, error);
     }
   }
@@ -94,6 +90,13 @@ export class DiskStore implements Store {
     if (!sessionIds.test(sessionId)) throw new AlidadeError("not_found", `no session is named "${sessionId}"`);
     return join(this.folder, `${sessionId}.jsonl`);
   }
+}
+
+/** Removes the unfinished file of `replace`. Throws `store_error`, `store_full`. */
+async function removeDraft(path: string): Promise<void> {
+  await rm(`${path}.new`, { force: true }).catch((error: unknown) => {
+    throw toStoreError(path, error);
+  });
 }
 
 /** How each entry of a call begins. Further into a line a stranger's words may say the same. */

@@ -7,14 +7,16 @@ import { AlidadeError } from "../../../base/errors.ts";
 import type { TreeFile } from "../../../base/files/file-tree.ts";
 import { readTar } from "../../../base/files/read-tar.ts";
 import type { StateOptions } from "../../sandbox.ts";
-import { pauseContainer } from "../client.ts";
+import { pauseContainer, statusOf } from "../client.ts";
 import { getFiles, readError } from "../container-files.ts";
 import { engineTraits } from "../engine-traits.ts";
 import { pathStat } from "../path-stat.ts";
-import { endService } from "./end-service.ts";
 
 /** The bounds of one service: all of it is held in memory, and databases in it are compared row by row. */
 const stateBounds = { max_files: 20_000, max_bytes: 128 * 1024 * 1024 };
+
+/** How long a service may write down what it holds after it was asked to end. */
+const endSeconds = 10;
 
 /** Beside a database that is named alone: what was not yet moved into it. */
 const logSuffix = "-wal";
@@ -26,7 +28,7 @@ export async function readState(
   { paths, disk_mb }: { paths: readonly string[]; disk_mb: number },
   { end, signal }: StateOptions,
 ): Promise<TreeFile[]> {
-  if (end) await endService(container);
+  if (end) await stop(container);
   const isPaused = !end && (await container.inspect()).State.Running;
   // Else a database could be read half before and half after a write.
   if (isPaused) await pauseContainer(container);
@@ -37,28 +39,38 @@ export async function readState(
   }
 }
 
+/** Sends the stop signal of the image (SIGTERM by default), and kills after `endSeconds`. A service that has ended is no error. */
+async function stop(container: Docker.Container): Promise<void> {
+  try {
+    await container.stop({ t: endSeconds });
+  } catch (error) {
+    if (statusOf(error) !== 304) throw error;
+  }
+}
+
 async function filesAt(docker: Docker, container: Docker.Container, paths: readonly string[], disk_mb: number, signal: AbortSignal) {
   const mayBeCut = !(await engineTraits(docker)).faithfulArchives;
   const left = { ...stateBounds };
   const found = new Map<string, TreeFile>();
-  const wanted = [...paths];
-  for (const path of wanted) {
-    signal.throwIfAborted();
-    const stat = await pathStat(container, path);
-    if (!stat?.isFolder && !path.endsWith(logSuffix)) wanted.push(`${path}${logSuffix}`);
-    if (stat === null) continue;
-    const files = stat.isFolder
-      ? (await getFiles(container, path, left, { skip: [], disk: disk_mb * 1024 ** 2 + left.max_bytes, mayBeCut })).map((file) => ({
-          ...file,
-          path: posix.join(path, file.path).slice(1),
-        }))
-      : await fileAlone(container, path, left.max_bytes);
-    for (const file of files) {
-      found.set(file.path, file);
-      left.max_bytes -= file.content.length;
+  for (const named of paths)
+    for (const path of [named, `${named}${logSuffix}`]) {
+      signal.throwIfAborted();
+      const stat = await pathStat(container, path);
+      if (stat === null) continue;
+      const files = stat.isFolder
+        ? (await getFiles(container, path, left, { skip: [], disk: disk_mb * 1024 ** 2 + left.max_bytes, mayBeCut })).map((file) => ({
+            ...file,
+            path: posix.join(path, file.path).slice(1),
+          }))
+        : await fileAlone(container, path, left.max_bytes);
+      for (const file of files) {
+        found.set(file.path, file);
+        left.max_bytes -= file.content.length;
+      }
+      left.max_files -= files.length;
+      // Only a file may be a database with a log beside it.
+      if (stat.isFolder) break;
     }
-    left.max_files -= files.length;
-  }
   return [...found.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
