@@ -2,13 +2,12 @@
 loss. Stubbed: SGLang, Megatron, what places and monitors servers, Ray's object store; the model is one on the CPU."""
 
 import asyncio
-import json
-from argparse import Namespace
 
 import torch
-from actor import SAMPLES, STEPS, TASKS, Actor, exported, say, worst
+from actor import STEPS, Actor
 from alidade.live import Live
 from alidade.slime import fence, pad_rows
+from slime_rows import LAYOUT, RANKS, Options, options, samples_of_export, take_step, workers
 from stand_ins import stand_in_for
 
 stand_in_for("sglang", "sglang_router", "megatron")
@@ -30,8 +29,6 @@ from miles.utils.ft_utils.process_group_utils import GroupInfo
 from miles.utils.types import Sample
 
 VERSION = "checkout"
-RANKS = 2
-LAYOUT = {"dp_size": RANKS, "cp_size": 1, "vpp_size": 1, "microbatch_group_size_per_vp_stage": 1}
 
 
 class Trainer:
@@ -55,18 +52,14 @@ def schedule_stages(args):
     build_dp_schedule(staged, layout, [2] * len(rows), global_batch_size=args.global_batch_size, rollout_indices=ids)
 
 
-async def workers(url):
-    return {"workers": []}
-
-
-def run(rig, **options):
+def run(rig, **changed):
     ray.put = lambda value, **_: value
     ray.get = lambda value, **_: value
     torch.cuda.current_device = lambda: "cpu"
     sglang_router.__version__ = "0.3.0"
     inference_rollout_train.get = workers
     args = arguments(rig)
-    args.__dict__.update(options)
+    args.__dict__.update(changed)
     schedule_stages(args)
     asyncio.run(train(rig, args))
 
@@ -85,12 +78,9 @@ async def train(rig, args):
         samples = rollouts.samples
         assert {version for sample in samples for version in sample.weight_versions} == {str(step + 1)}, "miles counts its updates from 1"
         live = loss_of(trainer.actor, args, pack["data_ref"])
-        groups = dict.fromkeys(sample.group_index for sample in samples)
-        export = loss_of(trainer.actor, args, refs_of(args, samples_of_export(rig, args, {group: keys[group] for group in groups})))
-        real = [sample for sample in samples if not sample.remove_sample]
-        rolled = {sample.rollout_id for sample in real}
-        say(step=step + 1, **worst(*live[1:]), **trainer.actor.compared(live[0], export[0]), rows=len(real), rollouts=len(rolled))
-        trainer.actor.step(live[0])
+        asked = {sample.group_index: keys[sample.group_index] for sample in samples}
+        export = loss_of(trainer.actor, args, refs_of(args, samples_of_export(rig, args, asked, "miles", Sample)))
+        take_step(step, trainer.actor, samples, live, export)
 
 
 def remember_keys():
@@ -123,19 +113,6 @@ def manager_of(args):
     return made
 
 
-def samples_of_export(rig, args, groups):
-    """The same groups as an export writes them, whose numbers begin at 0 in each, and padded as the live ones."""
-    data = []
-    for group, key in groups.items():
-        rollouts = {}
-        for row in exported(rig, [key], "miles"):
-            own = {"group_index": group, "rollout_id": group * SAMPLES + row["rollout_id"] % SAMPLES}
-            rollouts.setdefault(own["rollout_id"], []).append(Sample.from_dict({**row, **own}))
-        data.append(list(rollouts.values()))
-    pad_rows(args, data)
-    return [sample for group in data for rollout in group for sample in rollout]
-
-
 def refs_of(args, samples):
     data = convert_samples_to_train_data(args, samples, metadata={}, custom_convert_samples_to_train_data_func=None, custom_reward_post_process_func=None)
     return split_train_data_by_dp(args, data, LAYOUT)
@@ -166,31 +143,12 @@ def parallel_state(rank):
     return ParallelState(intra_dp=ranks, intra_dp_cp=ranks, cp=one, tp=one, pp=one, ep=one, etp=one, indep_dp=one, microbatch_group_size_per_vp_stage=1)
 
 
-class Options(Namespace):
-    """Its options; one that is not named here is not given."""
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return None
-
-
 def arguments(rig):
-    data = rig.folder / "miles.jsonl"
-    data.write_text("".join(json.dumps({"prompt": task, "metadata": {"task_id": task}}) + "\n" for task in TASKS))
-    return Options(
-        alidade={"set": rig.key, "service": rig.address},
+    return options(
+        rig, "miles",
         custom_generate_function_path="alidade.slime.generate_miles",
-        dynamic_sampling_filter_path="alidade.slime.keep_measured",
-        rollout_sample_filter_path="alidade.slime.pad_rows",
         rollout_function_path="miles.rollout.inference_rollout.inference_rollout_common.InferenceRolloutFn",
-        rollout_global_dataset=True, prompt_data=str(data), input_key="prompt", metadata_key="metadata", rollout_seed=1, rollout_shuffle=False,
-        hf_checkpoint=rig.policy, n_samples_per_prompt=SAMPLES, rollout_batch_size=len(TASKS), over_sampling_batch_size=len(TASKS),
-        global_batch_size=SAMPLES * len(TASKS), micro_batch_size=1, use_dynamic_batch_size=False, use_dynamic_global_batch_size=False,
-        actor_num_nodes=1, actor_num_gpus_per_node=RANKS, tensor_model_parallel_size=1, pipeline_model_parallel_size=1, context_parallel_size=1,
-        sglang_server_concurrency=64, rollout_num_gpus=1, rollout_num_gpus_per_engine=1, sglang_router_ip="127.0.0.1", sglang_router_port=1,
-        rollout_temperature=1.0, rollout_top_p=1.0, rollout_top_k=-1, rollout_max_response_len=64, rollout_skip_special_tokens=False,
-        advantage_estimator="grpo", rewards_normalization=True, grpo_std_normalization=True, start_rollout_id=0, object_store_backend="ray",
+        use_dynamic_global_batch_size=False, object_store_backend="ray",
         loss_type="policy_loss", eps_clip=0.2, eps_clip_high=0.28, entropy_coef=0, kl_coef=0, use_rollout_logprobs=True, qkv_format="thd",
         calculate_per_token_loss=False, log_probs_chunk_size=-1,
         # Its own softmax: the other one is Megatron's kernel.
