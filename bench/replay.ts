@@ -1,9 +1,9 @@
 /**
- * How often does a replay arrive? Sessions of each harness are recorded and replayed to each third turn and to their end.
+ * How often does a replay arrive? Records sessions of each harness, and replays them to every third turn and to their end.
  *
- *     node bench/replay.ts                                     ten sessions of each of six harnesses
- *     node bench/replay.ts --sessions 2 --harness pi,codex     a short one
- *     node bench/replay.ts --turns 5,8 --every 2 --keep here   shorter sessions, more replays, and the runs are kept
+ *     node bench/replay.ts                                     all six harnesses, ten sessions each
+ *     node bench/replay.ts --sessions 2 --harness pi,codex     a short run
+ *     node bench/replay.ts --turns 5,8 --every 2 --keep here   shorter sessions, more replays; keeps the runs
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -31,12 +31,12 @@ const isKnown = (name: string): name is HandedHarness => Object.hasOwn(hands, na
 const harnesses = values.harness.split(",").filter(isKnown);
 if (harnesses.length < values.harness.split(",").length) throw new Error(`--harness ${values.harness}: known are ${Object.keys(hands)}`);
 
-/** Qwen Code begins with 29 000 tokens, and would compact its history in a window that fills. */
+/** Qwen Code starts with 29 000 tokens. If its window fills up, it compacts its history. */
 const maxModelLen = 250_000;
 const measured: HarnessReplays[] = [];
 const all = values.keep ?? (await mkdtemp(join(tmpdir(), "alidade-replay-")));
 for (const harness of harnesses) {
-  // The practice engine's cache holds what one harness prints in front.
+  // A new engine for each harness: its cache holds the first tokens of one harness.
   await using engine = await startPracticeEngine({ seed, maxModelLen });
   const place = join(all, harness);
   const say = (text: string): void => console.error(text);

@@ -1,12 +1,12 @@
 /**
- * What does a group of leaves cost as a tree, against as many chains of the same task with the same seed?
+ * What does a group of leaves cost as a tree? Compares it with as many chains of the same task, with the same seed.
  *
  *     node bench/trees.ts                                the practice engine: 4 groups of 8 leaves, 8 turns each
  *     node bench/trees.ts --engine URL                   a vLLM with a hermes tool parser and token-in
  *     node bench/trees.ts --tasks 1 --turns 4 --policy at_turns --json
  *
- * Exits with 1 where a tree samples more than `--bound` of the chains' tokens, where the weights of a sampled token do not
- * add up to 1 over all exported rows, where a fork was not sampled on the recorded ids, or where a rollout failed.
+ * Exits with 1 in each of these cases: a tree samples more than `--bound` × the chains' tokens; the weights of a sampled token
+ * do not add up to 1 over all exported rows; a fork was not sampled on the recorded ids; a rollout failed.
  */
 import { parseArgs } from "node:util";
 import { startPracticeEngine } from "../practice/start.ts";
@@ -59,7 +59,7 @@ else {
 }
 process.exitCode = found.broken.length === 0 ? 0 : 1;
 
-/** With `--engine` the trees find what the chains left in its cache, so their seconds are not held against each other. */
+/** Shows no ratio of seconds with `--engine`: the chains fill the engine's cache before the trees run. */
 function lineOf(name: string, figures: GroupFigures, ratios: { ratio: number; wall_ratio: number } | null): string[] {
   const { leaves, forks, calls, sampled_tokens, seconds, rows, tokens_by_weight } = figures;
   const shown = (ratio: number | undefined): string => ratio?.toFixed(3) ?? "";

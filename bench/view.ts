@@ -1,7 +1,7 @@
 /**
- * How fast `alidade view` answers for a run of 10 000 rollouts, and what memory it takes: `node bench/view.ts`. The command
- * is a process of its own, so that its memory is told alone. Aims are held against CPU seconds and memory, which other work on the
- * machine changes less than times; it exits with 1 if one is missed.
+ * Measures how fast `alidade view` answers for a run of 10 000 rollouts, and how much memory it takes: `node bench/view.ts`.
+ * The command runs in its own process, so its memory is measured alone. The aims limit CPU seconds and memory, because other
+ * work on the machine changes times more. Exits with 1 if an aim is missed.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ import { writeViewedRun } from "../test/fakes/records/viewed-run.ts";
 const [, script = "", ...args] = process.argv;
 
 const filters = ["?reward=0", "?task=task7*&reward=1", "?reason=undelivered", "?label=split%3Dtrain&turns=>5"];
-/** A filter's CPU time is below the resolution of the kernel's clock. */
+/** Repeats each filter: one takes less CPU time than the kernel's clock can measure. */
 const rounds = 5;
 
 if (args[0] === "--write") await write(args[1] ?? "");
@@ -75,7 +75,7 @@ async function measure(folder: string): Promise<void> {
 
 function judge(what: string, value: number, most: number, unit: string): void {
   console.log(`  ${what}: ${value.toFixed(2)} ${unit}, aim at most ${most}: ${value <= most ? "met" : "MISSED"}`);
-  // Not a number: it was not measured.
+  // NaN was not measured, so it counts as missed.
   if (!(value <= most)) process.exitCode = 1;
 }
 

@@ -24,8 +24,8 @@ else if (existsSync(source) && existsSync(pinnedNode)) runUnder(pinnedNode);
 else fail(`alidade needs Node ${wanted} or newer, and this is Node ${process.versions.node}. Install a newer one: https://nodejs.org`);
 
 function runHere() {
-  // The rows of a run make V8's space for new objects grow to 134 MB, and it never shrinks. Here it stays at 2 MB, for the same CPU
-  // time. Set before the compile cache, which has a folder for each set of flags.
+  // The rows of a run make V8's space for new objects grow to 134 MB, and it never shrinks. With this flag it stays at 2 MB, at the
+  // same CPU time. Set the flag before the compile cache, which has one folder for each set of flags.
   if (process.argv[2] === "view") setFlagsFromString("--semi-space-growth-factor=1");
   // What Node made of the sources once it keeps, in a folder of this user's: that halves the start of every verb.
   if (module.enableCompileCache) module.enableCompileCache(join(cacheRoot(), "compiled"));

@@ -20,7 +20,8 @@ import { toSource } from "./source/source.ts";
  *
  * A rollout that was run again is written by its last attempt, and a team's sessions as one rollout. This must be known
  * before the first line is written: for trajectories that are no array, `attempts` gives the heads of all. `media`: where the
- * bytes of pictures lie; a format that writes them itself fails without. `onPart`: told each line, without its newline, or bytes.
+ * bytes of pictures lie; a format that writes them itself fails without. `onPart`: called with each line,
+ * without its newline, or with bytes.
  *
  *     const report = await exportTrajectories(flat, readTrajectories(file), createWriteStream("rows.jsonl"));
  */

@@ -70,7 +70,7 @@ export interface Exporter {
     rows: string;
     /** Fields that a teacher's logprobs have in a row (`alidade score`). Absent: the format has none for them. */
     teacher?: string;
-    /** The field and form that its loader gives the experts of tokens. Absent: its rows do not name them. */
+    /** The field and form in which its loader returns the experts of tokens. Absent: its rows do not name experts. */
     experts?: string;
     /** Why its rows leave out calls that saw a picture, if the format itself is the reason. */
     pictures?: string;

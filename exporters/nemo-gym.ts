@@ -21,7 +21,7 @@ export const nemoGym = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "D",
-    rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens, because NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`, also in `instance_config`, where NeMo RL reads it; a group with a rollout that was not measured is left out. NeMo RL compares rollouts with an equal first prompt, so a group whose rollouts begin with different ones is left out as `prompts_differ`, and one with a rollout whose first turn is not trained as `first_turn_untrained`.",
+    rows: "Exactly `--group-size` rows a group, one a rollout. If a rollout has several rows, only the one with the most trained tokens is written, because NeMo RL refuses a rollout that is not one chain. A rollout that trains nothing is a row with `mask_sample`, also in `instance_config`, where NeMo RL reads it. A group with a rollout that was not measured is left out. NeMo RL compares rollouts with an equal first prompt. So a group is left out as `prompts_differ` if its rollouts begin with different prompts. It is left out as `first_turn_untrained` if the first turn of a rollout is not trained.",
     pictures:
       "NeMo RL makes pixels of pictures in Gym's items only with a processor of Nemotron Nano VL. Without one, it trains their pads as text. `nemo-rl` has pictures.",
     loader: null,
@@ -62,7 +62,7 @@ function toLine(row: FlatRow, trajectory: Trajectory, { group_index, position, r
     },
     reward,
     reward_components: measured(rolloutComponents(trajectory)),
-    // Where NeMo RL looks for it.
+    // NeMo RL reads the mask here.
     instance_config: { mask_sample: row.dummy },
     mask_sample: row.dummy,
     _ng_task_index: group_index,

@@ -21,7 +21,7 @@ export const nemoRl = defineExporter({
     alignment: "D",
     rows: "Exactly `--group-size` rows a group, one a rollout: where a rollout has several rows, the one with the most trained tokens. A rollout that trains nothing is a row with `loss_multiplier` 0; a group with a rollout that was not measured is left out. NeMo RL compares rollouts whose first `length` tokens are equal, so `length` is the first prompt's, and a group whose rollouts begin with different prompts is left out as `prompts_differ`. A rollout with several rows gives the row that begins as the other rollouts do. A message has the pictures of its tokens (`media`). The loader turns them into packed tensors.",
     teacher: "`teacher_reference_logprobs`",
-    experts: "`routed_experts` of each message, int16; -1 stands for a token without an entry, which NeMo RL then routes itself",
+    experts: "`routed_experts` of each message, int16; a token without an entry has -1, and NeMo RL routes it itself",
     loader: "alidade.loaders.nemo_rl",
     proof: { how: "by_hand", by: "its source of August 2026 (advantages, masks)" },
   },

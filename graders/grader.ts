@@ -117,7 +117,7 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
    * without it.
    */
   tier?(spec: Spec, task: Task, tierOf: (part: GraderSpec) => Tier | null): Tier | null;
-  /** Does it ask for a fresh sandbox of the task in most gradings? One is then made ahead. Absent: yes. */
+  /** True if most gradings ask for a fresh sandbox of the task: one is then made ahead. Absent: true. */
   readonly startsFresh?: (spec: Spec) => boolean;
   /** Never throws for what the work did; throws AlidadeError for what the infrastructure did. */
   grade(spec: Spec, context: GradeContext): Promise<Verdict>;

@@ -57,7 +57,7 @@ export function asksModels(spec: GraderSpec, known?: readonly Grader[]): boolean
   return withParts(spec, known).some(({ grader }) => grader.asksModels === true);
 }
 
-/** Does it, or one of its parts, ask for a fresh sandbox of the task in most gradings? */
+/** True if the grader or one of its parts asks for a fresh sandbox of the task in most gradings. */
 export function startsFresh(spec: GraderSpec, known?: readonly Grader[]): boolean {
   return withParts(spec, known).some(({ grader, spec: own }) => grader.startsFresh?.(own) ?? grader.parts === undefined);
 }

@@ -132,7 +132,7 @@ export const state: Grader<StateSpec> = {
     ...checks.flatMap((check, index) => misfitOf(`checks.${index}`, check.service, [check.file ?? check.unchanged?.file], services)),
     ...only.flatMap((one, index) => (typeof one === "string" ? [] : misfitOf(`only.${index}`, one.service, [], services))),
   ],
-  // The files of services are read from their readings.
+  // Files of services come from readings of the services, without a fresh sandbox.
   startsFresh: ({ checks }) => checks.some(({ service }) => service === undefined),
   tier: () => "T3",
 

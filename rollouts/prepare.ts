@@ -212,7 +212,7 @@ async function openedSession(
   return { session, model: replay?.model ?? modelOf(session) ?? "model" };
 }
 
-/** Lets an operator look at the screen until the rollout's sandbox goes. */
+/** Lets an operator see the screen until the rollout's sandbox is disposed. */
 function watchedScreen(session: Session, sandbox: Sandbox, service: string): AsyncDisposable {
   const screen = new DesktopWatch(sandbox, service);
   session.screen = screen;

@@ -12,7 +12,7 @@ export function namedPictures({ messages }: Pick<Trajectory, "messages">): strin
   return imagesIn(Object.values(messages)).flatMap((part) => (isStored(part) ? [part.sha256] : []));
 }
 
-/** Returns all hashes in a line of an export. A rollout names more bytes than its rows: few formats have a field for experts. */
+/** Returns all hashes in a line of an export. Few formats name experts, so rows name fewer bytes than their rollout. */
 export function hashesIn(line: string): string[] {
   return line.match(hashes) ?? [];
 }

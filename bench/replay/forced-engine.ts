@@ -1,6 +1,6 @@
 /**
- * A relay before an engine that writes down for each answer what must be sampled: one choice of a grammar. The text depends on
- * the request alone, so the main agent and its sub-agents each play their own turns, in whatever order they ask.
+ * A relay in front of an engine. It forces each answer by a grammar with a single choice. The text depends on the request alone,
+ * so the main agent and its sub-agents play their own turns, in any order.
  */
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -39,7 +39,7 @@ async function relay({ engineUrl, say }: RelayAt, incoming: IncomingMessage, out
   const body = incoming.url === "/v1/chat/completions" ? forced(Buffer.concat(chunks), say) : Buffer.concat(chunks);
   const headers = { ...incoming.headers, host: new URL(engineUrl).host, "content-length": String(body.length) };
   delete headers["transfer-encoding"];
-  // A connection each: on a kept one a request may meet the engine's close.
+  // Open a new connection for each request: the engine may close a kept connection just when a request is sent.
   const upstream = request(new URL(incoming.url ?? "/", engineUrl), { method: incoming.method, headers, agent: false }, (answer) => {
     outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
     answer.pipe(outgoing);
@@ -52,7 +52,7 @@ async function relay({ engineUrl, say }: RelayAt, incoming: IncomingMessage, out
   upstream.end(body);
 }
 
-/** Probes ask without a stream; what is sampled for a harness is streamed. */
+/** Forces streamed requests only: harnesses stream, and probes do not. */
 function forced(bytes: Buffer, say: (asked: Asked) => string): Buffer {
   const body: unknown = JSON.parse(bytes.toString());
   const asked = Asked.safeParse(body);

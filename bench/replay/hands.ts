@@ -1,14 +1,14 @@
-/** How each harness's model does the steps of a session: the calls of its own tools, as text that the engine's parser reads. */
+/** Turns the steps of a session into calls of each harness's own tools, as text that the engine's tool parser reads. */
 import { toolCallText } from "../../examples/demo/plays.ts";
 import type { Step } from "./session-script.ts";
 
 type ToolCall = readonly [name: string, args: Record<string, unknown>];
 
-/** `results`: what tools have printed so far, the newest last. `at`: turns a path of the task into an absolute one. */
+/** `results`: outputs of tools so far, the newest last. `at`: returns the absolute path of a file of the task. */
 type Seen = { results: readonly string[]; at: (path: string) => string };
 
 type Hand = {
-  /** Its model can start agents. */
+  /** True if its model can start sub-agents. */
   agents: boolean;
   call(step: Step, seen: Seen): ToolCall;
 };
@@ -28,7 +28,7 @@ export const hands = {
     call: (step, { results }) => {
       const session = lastNumber(results, /session ID (\d+)/i);
       if (step.do === "look" && session !== null) return ["write_stdin", { session_id: session, chars: "", yield_time_ms: 300 }];
-      // It stays in the foreground and is left running.
+      // The command stays in the foreground. Codex stops waiting after `yield_time_ms`, and leaves it running.
       if (step.do === "start") return ["exec_command", { cmd: `echo $$ > job.pid; exec ${step.command}`, yield_time_ms: 300 }];
       if (step.do === "edit") return ["exec_command", { cmd: applied(step.path, step.old, step.new) }];
       return ["exec_command", { cmd: asCommand(step) }];
@@ -89,7 +89,7 @@ export const hands = {
 
 export type HandedHarness = keyof typeof hands;
 
-/** The turn as the engine's model would write it. */
+/** Writes a turn's tool calls as the engine's model would. */
 export function turnText(harness: HandedHarness, steps: readonly Step[], seen: Seen): string {
   const hand: Hand = hands[harness];
   return steps
@@ -100,7 +100,7 @@ export function turnText(harness: HandedHarness, steps: readonly Step[], seen: S
     .join("\n");
 }
 
-/** The step in a shell. */
+/** Writes the step as a shell command. */
 function asCommand(step: Step): string {
   switch (step.do) {
     case "shell":
@@ -121,7 +121,7 @@ function asCommand(step: Step): string {
   }
 }
 
-/** Its number is in a file, so that a later turn ends this one and no other. */
+/** Writes the process id to `job.pid`, so that a later turn ends exactly this process. */
 function started(command: string): string {
   return `echo $$ > job.pid; exec ${command}`;
 }

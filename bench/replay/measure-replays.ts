@@ -1,6 +1,6 @@
 /**
- * Records sessions of a harness whose model says what a script has for it, and replays each of them to each third turn and to its
- * end. All in process sandboxes, with the verbs' own code.
+ * Records sessions of a harness, and replays each session to every third turn and to its end. A script decides what the model
+ * says. Everything runs in process sandboxes, with the code of the verbs.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -24,17 +24,17 @@ export type MeasureOptions = {
   sessions: number;
   seed: number;
   turns: { least: number; most: number };
-  /** Each so many-th turn is replayed to, beside the end. */
+  /** Replays to every third turn if 3; always to the end too. */
   every: number;
-  /** A practice engine's. */
+  /** URL of a practice engine. */
   engineUrl: string;
-  /** A folder for tasks and runs. */
+  /** Folder for the tasks and runs. */
   place: string;
   signal: AbortSignal;
   say: (text: string) => void;
 };
 
-/** One replay. `turn`: null: to the end. `difference`: the first one of its largest class. */
+/** One replay. `turn`: null if it goes to the end. `difference`: the first one of the request class that differs most. */
 export type Replayed = {
   session: string;
   turn: number | null;
@@ -47,12 +47,12 @@ export type Replayed = {
 
 export type HarnessReplays = {
   harness: HandedHarness;
-  /** Turns of the main agent, and calls of all agents, of each session that was recorded to its end. */
+  /** Sessions recorded to their end. `turns` counts the main agent's turns, `calls` the calls of all agents. */
   sessions: { session: string; turns: number; calls: number; agents: number; reward: number | null }[];
-  /** Sessions that ended otherwise: there is nothing whole to replay. */
+  /** Sessions that failed or have no reward. They are not replayed. */
   not_recorded: { session: string; why: string }[];
   replays: Replayed[];
-  /** Turns that `replay` refuses: other calls ran beside them. */
+  /** Turns to which `replay` refuses to go, because other calls ran side by side with them. */
   refused: { session: string; turn: number }[];
 };
 
@@ -105,7 +105,7 @@ function whyNotWhole({ error, stop_reason, verdict, output_tail }: RolloutRecord
   return verdict?.reward == null ? `it has no reward (${stop_reason}): ${output_tail?.slice(-200)}` : null;
 }
 
-/** Their numbers, as `alidade show` prints them. */
+/** Returns the numbers of the main agent's turns, as `alidade show` prints them. */
 function turnsOfMain({ calls }: SessionRecording): number[] {
   const own = calls.filter(({ call: { begun, turn } }) => begun.agent === "main" && workClasses.includes(begun.request_class) && turn);
   return own.map(({ number }) => number);
@@ -122,7 +122,7 @@ function toReplayed({ replay, error, verdict, stop_reason }: RolloutRecord, sess
   return { session, turn, has_arrived, classes, difference: replay?.difference ?? null, why_not, reward: verdict?.reward ?? null };
 }
 
-/** How many units are right, and whether the process in the background ran. */
+/** Writes a task. Its reward is the share of right units; the background process counts as one more unit. */
 async function writeTask(folder: string, name: string, { instruction, files, factors }: SessionScript): Promise<string> {
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(folder, "files", path)), { recursive: true });
@@ -145,7 +145,7 @@ console.log(JSON.stringify({ reward: right / ${factors.length + 1} }));`;
   return folder;
 }
 
-/** What the model says to a request: of its agent's turns the next one, or a word to a side call. */
+/** Returns the model's answer: the next turn of the agent, or a title for a side call. */
 function nextTurn(harness: HandedHarness, scripts: ReadonlyMap<string, SessionScript>, { messages, tools }: Asked): string {
   if (!tools?.length) return "A title";
   const first = messages.findIndex(({ role }) => role === "assistant");
@@ -172,7 +172,7 @@ function textOf(content: unknown): string {
   return typeof content === "string" ? content : JSON.stringify(content);
 }
 
-/** Counts of one harness's replays, as the table shows them. */
+/** Counts of one harness's replays, for the table. */
 export type ReplayCounts = {
   replays: number;
   arrived: number;
@@ -194,12 +194,12 @@ export function countReplays({ sessions, replays }: Pick<HarnessReplays, "sessio
   };
 }
 
-/** The least shares: wanted turns that a replay arrives at, and replays to the end with the recorded reward. */
+/** Smallest allowed shares. `arrived`: of wanted turns. `same_reward`: of replays to the end. */
 const bounds = { arrived: 0.9, same_reward: 0.95 };
 
 /**
- * True if sessions were recorded, all of them to their end, and both shares are reached over all harnesses. A turn that `replay`
- * refuses was wanted, and did not arrive.
+ * True if all sessions were recorded to their end, at least one was replayed to its end, and both shares are large enough over all
+ * harnesses. A refused turn counts as a wanted turn without an arrival.
  */
 export function isReached(measured: readonly HarnessReplays[]): boolean {
   const { replays, arrived, ended, same_reward } = countReplays({

@@ -1,6 +1,6 @@
 /**
- * What a session does, turn by turn, drawn from a seed: it reads and edits files, runs tests, keeps a process in the background,
- * calls tools side by side, and starts sub-agents where the harness has them. Half of the repairs are wrong, so rewards differ.
+ * Draws from a seed what a session does in each turn. It reads and edits files, runs tests, keeps a process in the background and
+ * calls tools side by side. If the harness has sub-agents, it starts some. Half of the repairs are wrong, so rewards differ.
  */
 import { SeededRandom } from "../../practice/model/random.ts";
 
@@ -10,7 +10,7 @@ export type Step =
   | { do: "write"; path: string; content: string }
   /** `old` is one whole line of the file. */
   | { do: "edit"; path: string; old: string; new: string }
-  /** A process that is left running; its output so far. */
+  /** `start` leaves a process running, and `look` reads its output so far. */
   | { do: "start"; command: string }
   | { do: "look" }
   | { do: "agent"; prompt: string; background: boolean }
@@ -23,9 +23,9 @@ export type SessionScript = {
   instruction: string;
   files: Record<string, string>;
   turns: Turns;
-  /** Turns of sub-agents, by what their prompt begins with. */
+  /** Turns of sub-agents, by the first words of their prompt. */
   agents: Readonly<Record<string, Turns>>;
-  /** The expected factor of each unit; the grader's. */
+  /** The factor that the grader expects of each unit. */
   factors: readonly number[];
 };
 
@@ -46,7 +46,7 @@ export function drawSession({ name, seed, agents, turns: { least, most } }: Scri
   const parts = agents ? Array.from({ length: 1 + below(2) }, (_, part) => `Part ${part + 1} of ${name}`) : [];
   const background = random.uniform() < 0.5;
   const fixed: (readonly Step[])[] = [
-    // Harnesses want to have read a file before they edit it.
+    // Some harnesses refuse to edit a file that was not read before.
     ...(random.uniform() < 0.5 ? [reads] : reads.map((read) => [read])),
     [job],
     ...(random.uniform() < 0.5 ? repairs.map((repair) => [repair]) : [repairs]),
@@ -82,7 +82,7 @@ function projectFiles(factors: readonly number[]): Record<string, string> {
   };
 }
 
-/** Writes fifty lines, one every so many milliseconds, and stays until it is ended or forgotten. */
+/** Writes fifty lines, one each `every` milliseconds. Ends after a minute if no turn ends it earlier. */
 const jobSource = `import { appendFileSync } from "node:fs";
 const every = Number(process.argv[2]);
 appendFileSync("job.log", "ready\\n");
@@ -96,7 +96,7 @@ const beat = setInterval(() => {
 setTimeout(() => clearInterval(beat), 60_000);
 `;
 
-/** What agents do between their repairs, also what fails, and what prints another thing each time. */
+/** Draws steps to run between the repairs. Some of them fail, and some print different output each time. */
 function drawExtra(random: SeededRandom, number: number): readonly Step[] {
   const note: Step = { do: "write", path: `notes-${number}.md`, content: `Note ${number}: ${Math.floor(random.uniform() * 1e9)}\n` };
   const shell = (command: string): Step => ({ do: "shell", command });

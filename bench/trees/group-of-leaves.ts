@@ -1,5 +1,6 @@
 /**
- * Groups of rollouts on one engine, as trees or as chains: the task, and what is counted afterwards. Sampled tokens are counted in the session logs, loss weights in the exported rows.
+ * Runs groups of rollouts on one engine, as trees or as chains, and counts the results. Sampled tokens are counted in the session
+ * logs, and loss weights in the exported rows.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -23,25 +24,25 @@ import { exported } from "../../test/fakes/records/exported.ts";
 const agent = join(import.meta.dirname, "talking-agent.ts");
 
 export type GroupOptions = {
-  /** Without `/v1`. */
+  /** The engine's URL, without `/v1`. */
   engine: string;
   tasks: number;
-  /** Calls of a rollout. */
+  /** Calls of each rollout. */
   turns: number;
   leaves: number;
   seed: number;
-  /** null: chains. */
+  /** null runs chains. */
   branching: Branching | null;
-  /** Rollouts of a tree that begin at the task's beginning. */
+  /** Rollouts of a tree that begin with the task, not at a fork. */
   samples: number;
   atOnce: number;
 };
 
 export type GroupFigures = {
   leaves: number;
-  /** Rollouts that did not end with reward 1: each command must have had its effect once. */
+  /** Rollouts without the reward 1. The grader gives it if each command ran exactly once. */
   failed: number;
-  /** What they ended with. */
+  /** The error or the reward of each failed rollout. */
   reasons: string[];
   forks: number;
   /** Forks whose first new call was not sampled on the recorded ids. */
@@ -50,9 +51,9 @@ export type GroupFigures = {
   sampled_tokens: number;
   seconds: number;
   rows: number;
-  /** Sampled tokens by the sum of their weights in all rows. */
+  /** Number of sampled tokens for each sum of a token's weights over all rows. */
   tokens_by_weight: Record<string, number>;
-  /** Tokens with a weight that no call of these rollouts sampled. */
+  /** Trained tokens of the rows that no call of these rollouts sampled. */
   strange_tokens: number;
 };
 
@@ -115,7 +116,7 @@ function firstOwnCall({ calls }: Trajectory): Trajectory["calls"][number] | unde
   return calls.find(({ replayed_from }) => replayed_from === null);
 }
 
-/** What engines sampled, by the logs: no call of a replay is in it. */
+/** Counts the calls that engines sampled, and their tokens, in the logs. Leaves out replayed calls. */
 async function countSampled(store: DiskStore): Promise<{ calls: number; sampled_tokens: number }> {
   let calls = 0;
   let sampled_tokens = 0;
@@ -129,7 +130,7 @@ async function countSampled(store: DiskStore): Promise<{ calls: number; sampled_
   return { calls, sampled_tokens };
 }
 
-/** Adds up the weight that each sampled token has in the rows of the flat format. */
+/** Adds up the weights of each sampled token over the rows of the flat format. */
 export async function weigh(
   trajectories: readonly Trajectory[],
 ): Promise<Pick<GroupFigures, "rows" | "tokens_by_weight" | "strange_tokens">> {
@@ -153,7 +154,7 @@ export async function weigh(
   return { rows: rows.length, tokens_by_weight, strange_tokens };
 }
 
-/** Each turn writes its number to a file; the grader wants each of them once, in order. */
+/** Writes a task in which each turn writes its number to a file. The grader wants each number exactly once, in order. */
 async function writeTask(folder: string, number: number, turns: number): Promise<void> {
   await mkdir(folder, { recursive: true });
   const wanted = Array.from({ length: turns }, (_, turn) => `${turn}\\n`).join("");

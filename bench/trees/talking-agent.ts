@@ -1,6 +1,6 @@
 /**
- * An agent that takes whatever it is told for a word of encouragement: after each answer it writes the turn's number to a file,
- * and shows the model what that printed. So each token is the engine's free choice, and a rollout has as many turns as are asked.
+ * An agent that runs the same command whatever the model answers. After each answer it writes the turn's number to a file, and
+ * sends the command's output to the model. So the engine samples each token freely, and the caller sets the number of turns.
  */
 import { exec } from "node:child_process";
 import { promisify } from "node:util";

@@ -1,4 +1,4 @@
-/** The same tasks with the same seed, once as chains and once as trees of each policy; and what must hold of them. */
+/** Runs the same tasks with the same seed, once as chains and once as trees for each policy. Checks the results. */
 import { Branching } from "../../base/schema/branching.ts";
 import { type GroupFigures, type GroupOptions, runGroups } from "./group-of-leaves.ts";
 
@@ -6,10 +6,10 @@ export type Against = { policy: string; figures: GroupFigures; ratio: number; wa
 
 export type TreesAgainstChains = { chains: GroupFigures; trees: Against[]; broken: string[] };
 
-/** `engine`: an engine that has cached nothing of these tasks; its own are disposed by the caller. */
+/** `engine`: returns an engine for one run, with nothing of these tasks in its cache. It is disposed after that run. */
 export type TreesOptions = Omit<GroupOptions, "engine" | "branching"> & {
   policies: readonly string[];
-  /** Sampled tokens of a tree, as a share of those of the chains. */
+  /** Largest allowed ratio of a tree's sampled tokens to the chains' sampled tokens. */
   bound: number;
   engine(): Promise<{ url: string } & AsyncDisposable>;
 };
@@ -37,14 +37,14 @@ export async function treesAgainstChains(options: TreesOptions, signal: AbortSig
   return { chains, trees, broken };
 }
 
-/** `at_turns` forks in the middle. */
+/** Makes `at_turns` fork after the two turns in the middle. */
 function branchingOf(policy: string, { leaves, turns }: Pick<TreesOptions, "leaves" | "turns">): Branching {
   const middle = Math.ceil(turns / 2);
   if (policy === "at_turns") return Branching.parse({ policy, leaves, width: leaves, depth: 1, turns: [middle, middle + 1] });
   return Branching.parse({ policy, leaves, width: 2, depth: 2 });
 }
 
-/** What does not hold of these rollouts, in words. */
+/** Describes each requirement that these rollouts do not meet. */
 export function brokenOf(name: string, figures: GroupFigures, wanted: number): string[] {
   const { leaves, failed, reasons, rendered_forks, sampled_tokens, tokens_by_weight, strange_tokens } = figures;
   const once = tokens_by_weight["1"] ?? 0;

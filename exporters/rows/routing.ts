@@ -1,7 +1,7 @@
 /**
  * Names the experts that a row's tokens took, as `flat` does: `routing [{start, length, sha256, row, layers, top_k, dtype}]`, where
- * `start` counts from the row's first token. The bytes lie in `media/` beside the file. The loaders (clients/python) make the
- * trainer's own field of them, because the numbers are hundreds of bytes a token.
+ * `start` counts from the row's first token. The bytes lie in `media/` beside the file. Rows do not hold
+ * the numbers, which take hundreds of bytes a token. The loaders (clients/python) read them into the trainer's own field.
  */
 import type { FlatRow } from "../../reconstruct/index.ts";
 
@@ -12,7 +12,7 @@ export function routingOf({ routing }: Routed): Routed {
   return routing === undefined || routing.length === 0 ? {} : { routing };
 }
 
-/** For formats that cut rows: names the experts of the first `length` tokens. */
+/** As `routingOf`, for a row that is cut after its first `length` tokens. */
 export function routingUpTo({ routing = [] }: Routed, length: number): Routed {
   const kept = routing.filter(({ start }) => start < length);
   return routingOf({ routing: kept.map((part) => ({ ...part, length: Math.min(part.length, length - part.start) })) });

@@ -38,8 +38,8 @@ export type AdmittedCall = {
 };
 
 /**
- * Waits for nothing, so that concurrent calls cannot both take the last of a budget. `near`: the engines that it prefers. Throws
- * `budget_spent`, and as the pool's `choose`.
+ * Does not wait, so that concurrent calls cannot both take the rest of a budget. `near`: the preferred engines. Throws
+ * `budget_spent`, and the errors of the pool's `choose`.
  */
 export function admit(
   session: Session,

@@ -5,8 +5,8 @@ import type { Session } from "../session/session.ts";
 import type { SampledRouting } from "./sampled-routing.ts";
 
 /**
- * A node sends a rollout with its experts as one text in base64, of which V8 holds half a gigabyte. The limit is enough for 350 000
- * tokens of the largest models (94 layers, 8 experts each).
+ * A node sends a rollout with its experts as one base64 text, and V8's longest text is half a gigabyte. The limit is enough for
+ * 350 000 tokens of the largest models (94 layers, 8 experts each).
  */
 export const mostRoutingBytes = 256 * 2 ** 20;
 

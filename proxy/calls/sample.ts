@@ -106,11 +106,14 @@ export class Sample implements Keepable {
     return { prompt_ids, ...(this.#routedBase && { routing_start: this.#routedBase.length }) };
   }
 
-  /** Returns how many of the first `length` tokens of an earlier call of the same weights have their experts on record; null: none. */
+  /**
+   * Returns how many of the first `length` tokens have experts on record in the earlier call `call_id`. Returns null if none has, or
+   * if the weights of the two calls differ.
+   */
   #routedWithin(call_id: string | null, length: number): RoutedBase | null {
     const base = this.#bases.find(({ id }) => id === call_id);
     const by = base?.routedBy ?? null;
-    // Other weights pick other experts for equal tokens. Before the answer, the model's name is not known.
+    // Other weights pick other experts for the same tokens. The answer names the model; before it, assume the earlier call's model.
     const model = this.#end === null ? (by?.model ?? null) : (this.#end.engine_model ?? null);
     const isSame = by !== null && areSameWeights(by, { model, policy: this.#policy });
     const routed = isSame ? Math.min(base?.routedUntil ?? 0, length) : 0;
@@ -274,7 +277,7 @@ export class Sample implements Keepable {
       told: this.#routing,
       isStreamed: this.#isStreamed,
       tokens: this.#prompt.whole.length + this.#sampledIds.length,
-      // If another model answered than the one whose rows were left out, those are unknown.
+      // The request left out the experts of an earlier call. If another model answered, its experts for these tokens are unknown.
       asked: asked && this.#routedWithin(asked.call_id, asked.length),
       known: this.#routedWithin(base_call_id, base_len),
     });
@@ -364,7 +367,7 @@ export function promptBehind({ prompt, ids }: KeptTokens): IdText {
   return prompt.whole.append(ids);
 }
 
-/** The engine counts from its own first token, which stands behind `kept` earlier ones of the call. */
+/** Moves the span behind the `kept` tokens of the call, which the engine does not count. */
 function behind({ version, start, end }: WeightSpan, kept: number): WeightSpan {
   return { version, start: start + kept, end: end === null ? null : end + kept };
 }

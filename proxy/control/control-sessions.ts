@@ -94,7 +94,7 @@ export function sessionRoutes(proxy: Controlled): ListenerRoute[] {
       method: "get",
       path: "/sessions/:id/screen",
       title:
-        "What is on the screen of a running rollout whose task has `environment.display`, at most a second old. You can only look: no key and no click can be sent, and nothing is recorded",
+        "The screen of a running rollout as PNG, at most a second old. Its task has `environment.display`. You can only look: you cannot send a key or a click, and nothing is recorded",
       answers: ["image/png"],
       handle: async ({ param }) => {
         const { id, screen } = proxy.session(param("id"));

@@ -1,6 +1,6 @@
 /**
- * Which engine a call goes to: those that the rules allow, of these the ones that serve its model and its policy, and of
- * these the one that holds its prefix, of the session or of the recording that it forks, else the one with the least to do.
+ * Chooses the engine of a call. The rules must allow the engine, and it must serve the call's model and policy. Prefers the engine
+ * that holds the prefix of the session, or of the recording that it forks. Otherwise takes the engine with the least to do.
  */
 import { AlidadeError } from "../../base/errors.ts";
 import { nameOfPolicy, type Policy, samePolicy } from "../../base/schema/policy.ts";

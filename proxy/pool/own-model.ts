@@ -26,7 +26,7 @@ export type Placed = {
   readonly placement: Placement;
 };
 
-/** A call that wants an engine. `near`: engines that hold its prompt from another session, the best one first. */
+/** A call that needs an engine. `near`: engines that hold its prompt from another session, the best one first. */
 export type Wish = RouteQuestion & { session: Placed; near?: readonly string[] | undefined };
 
 /** What decides where a call goes: the model as it counts here, the rule for it, and the engines that there are for it. */

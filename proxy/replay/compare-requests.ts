@@ -39,8 +39,8 @@ function larger(one: RequestComparison, other: RequestComparison): RequestCompar
 }
 
 /**
- * Calls of one turn run side by side, and some harnesses send their results as they end. Returns those of a turn in the recorded
- * order, if they are the same calls; the list itself if nothing is moved.
+ * Puts the results of each turn in the recorded order, if they answer the same calls. Some harnesses send each result when its
+ * call ends, and calls of one turn run side by side. Returns `now` itself if no result moves.
  */
 function inRecordedOrder(recorded: readonly Message[], now: readonly Message[]): readonly Message[] {
   let moved: Message[] | null = null;
@@ -64,7 +64,7 @@ function inRecordedOrder(recorded: readonly Message[], now: readonly Message[]):
   return moved ?? now;
 }
 
-/** The call that the message holds the result of; null: it is another message. */
+/** Returns the id of the call that the message answers; null if it is no tool result. */
 function answeredBy(message: Message | undefined): string | null {
   const [part, ...more] = message?.parts ?? [];
   return message?.role === "tool" && part?.type === "tool_result" && more.length === 0 ? part.call_id : null;
@@ -136,7 +136,7 @@ const values: readonly [RegExp, string][] = [
   [/\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\b/g, "<month>"],
   // An id has letters and digits and is no word: eight of them at the least, or six that are hexadecimal. "868047ms" is none.
   [/(?<!\.)\b(?!\d+(?:ns|us|ms|s|m|h)\b)(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
-  // Behind "_" too ("ses_4c1d9e02"), if a letter follows a digit: "test_addition1" is a name.
+  // Also after "_" ("ses_4c1d9e02"), if a letter follows a digit. "test_addition1" is a name.
   [/(?<=_)(?=[0-9a-z]*\d[a-z])[0-9a-z]{8,}\b/gi, "<id>"],
   [/(?<!\.)\b(?=[0-9]*[a-f])[0-9a-f]{6,}\b/g, "<id>"],
   [/\d+/g, "#"],

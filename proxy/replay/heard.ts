@@ -21,7 +21,7 @@ export class Heard {
     }
   }
 
-  /** Returns the recorded message for one that stands `distance` messages after `turn`, or the message itself if none is recorded there. */
+  /** Returns the message recorded `distance` messages after `turn` for this one. Returns `message` itself if none is recorded. */
   recordedFor(message: Message, turn: string, distance: number): Message {
     return this.#recorded.get(keyOf(message, turn, distance)) ?? message;
   }

@@ -47,7 +47,7 @@ export function toRecording(sessionId: string, lines: readonly LogLine[]): Sessi
   return { opened, calls, tools: state.tools };
 }
 
-/** Engines that were given this call's prompt, the last one first. */
+/** Returns the engines that got this call's prompt, the last one first. */
 export function enginesOf({ tries }: RecordedCall): string[] {
   return tries.flatMap(({ engine_name }) => (engine_name === null ? [] : [engine_name])).reverse();
 }

@@ -106,7 +106,7 @@ export class Replay {
     return this.#how;
   }
 
-  /** The recorded message of an earlier request, for what the harness sends so many messages behind that turn of ours. */
+  /** Returns the message recorded `distance` messages after `turn` for this one. Returns `message` itself if none is recorded. */
   recordedFor(message: Message, turn: string, distance: number): Message {
     return this.#heard.recordedFor(message, turn, distance);
   }

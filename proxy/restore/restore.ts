@@ -49,7 +49,7 @@ class Restoring implements RestoreResult {
   readonly restored: Restored[] = [];
   parent: Call | null = null;
   readonly #session: Session;
-  /** The same messages as the calls of the session hold them: a replay's calls hold what was recorded, and not what tools print now. */
+  /** The same messages as the session's calls hold them. In a replay these are the recorded messages, not the present tool outputs. */
   readonly #before: Message[];
   #lastTurn = { call_id: "", index: 0 };
   /** Engine ids of calls that a harness renamed, by its own ids. */

@@ -62,7 +62,7 @@ export class Call {
     return routing ? routing.start + routing.rows : 0;
   }
 
-  /** The weights that took those experts; null: unknown, or they were changed during the call. */
+  /** The weights that picked these experts. null if no experts are on record, or if the weights changed during the call. */
   get routedBy(): CallWeights | null {
     const { outcome } = this;
     if (!outcome?.routing || outcome.policy_changed || !samePolicy(outcome.policy, this.#policyOfTry)) return null;

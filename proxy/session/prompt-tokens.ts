@@ -11,14 +11,14 @@ export type TokenBase = {
   readonly idText: IdText | null;
   /** How many of its first tokens have their experts on record. Absent: none. */
   readonly routedUntil?: number;
-  /** The weights that took those experts. Absent: unknown. */
+  /** The weights that picked these experts. Absent: unknown. */
   readonly routedBy?: CallWeights | null;
 };
 
-/** `model`: the name in the engine's answers. null: unknown. */
+/** `model`: the name in the engine's answers. null means unknown, in both fields. */
 export type CallWeights = { model: string | null; policy: Policy | null };
 
-/** Weights of an unknown name are the same as no others: they may have been changed. */
+/** False if a model or a policy is unknown, because the weights may have changed. */
 export function areSameWeights(one: CallWeights, other: CallWeights): boolean {
   const areKnown = one.model !== null && one.policy !== null;
   return areKnown && one.model === other.model && samePolicy(one.policy, other.policy);

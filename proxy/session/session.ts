@@ -25,7 +25,7 @@ import { afterBegun, type Spent } from "./spent.ts";
 /** What has happened, whether it can be written down at once or not. */
 type Happened = Answered | Replayed | Refused;
 
-/** `frame`: the newest picture as PNG. However many ask, it is taken at most once a second. */
+/** `frame`: returns the newest picture as PNG. All viewers together cause at most one picture a second. */
 export type WatchedScreen = { frame(): Promise<Buffer> };
 
 export class Session implements Placed {
@@ -34,7 +34,7 @@ export class Session implements Placed {
   readonly sight = new PictureCheck();
   /** What its first calls are answered from, instead of an engine; null: nothing. */
   replay: Replay | null = null;
-  /** Where an operator sees the rollout's screen; null: it has none. Nothing of it is recorded. */
+  /** The rollout's screen, for an operator; null if it has none. Its pictures are not recorded. */
   screen: WatchedScreen | null = null;
   /** Called with entries once they are in the log. Must not throw. */
   onWritten: ((entries: readonly LogEntry[]) => void) | null = null;

@@ -1,8 +1,8 @@
 /**
  * The bytes of `index.json`: a line of the index without its rows, a line for each row, and the hash of these lines. The hash
  * says that this code wrote them, so they are taken as they are. A row is read and written at a time, because the text of
- * all rows takes more memory than the rows do. Values that many rows have stand in lines of their own, and rows name them
- * (shared-values.ts).
+ * all rows takes more memory than the rows do. Values that many rows share stand in lines of their own, and rows hold
+ * their numbers (shared-values.ts).
  */
 import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
@@ -54,7 +54,7 @@ async function isWhole(file: FileHandle, end: number): Promise<boolean> {
 
 function addLine(index: IndexFile, line: IndexRow | SharedLine, shared: unknown[]): void {
   const [kind, row] = line;
-  // A change of one row's value would change all of them.
+  // Freeze the value, because many rows share it.
   if (kind === "shared") shared.push(Object.freeze(row));
   else (index[kind] as (typeof row)[]).push(putBack(row, shared));
 }

@@ -1,6 +1,6 @@
 /**
- * Values of an index's rows that many rows have: labels, policies, counts by reason that are mostly empty. The file has each
- * of them once, so a reader holds it once, without looking for equal ones.
+ * Stores each value that many rows of an index share only once: labels, policies, counts by reason that are mostly empty. So a
+ * reader also holds it once, and need not search for equal values.
  */
 /** Fields of a row, at any depth, whose values are shared. Each holds an object, a list or null. */
 const sharedFields: ReadonlySet<string> = new Set([
@@ -23,7 +23,7 @@ export class SharedValues {
     return number;
   }
 
-  /** The values that got their numbers since the last call, in order. */
+  /** Returns the values that were numbered since the last call, in order. */
   takeNew(): unknown[] {
     const taken = this.#new;
     this.#new = [];
@@ -31,7 +31,7 @@ export class SharedValues {
   }
 }
 
-/** A copy of the row with numbers in the place of shared values. */
+/** Copies the row, with numbers instead of shared values. */
 export function namedValues(row: object, shared: SharedValues): object {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]: [string, unknown]) => {
@@ -41,7 +41,7 @@ export function namedValues(row: object, shared: SharedValues): object {
   );
 }
 
-/** Puts the values in the place of their numbers, in the row itself. */
+/** Replaces the numbers by their values, in the row itself. */
 export function putBack<Row extends object>(row: Row, shared: readonly unknown[]): Row {
   for (const name in row) {
     const value: unknown = row[name];

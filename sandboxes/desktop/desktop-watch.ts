@@ -1,6 +1,6 @@
 /**
- * Shows an operator what is on the screen of a sandbox. A program in the service takes the pictures: it starts with the first
- * look, and ends a while after the last one. It is asked at most once a second, and not again before it has answered.
+ * Shows the screen of a sandbox to an operator. A program in the service takes the pictures. The first look starts the program,
+ * and it ends 15 seconds after the last look. It gets at most one request a second, and none before its last answer.
  */
 import type { Duplex } from "node:stream";
 import { AlidadeError, messageOf } from "../../base/errors.ts";
@@ -11,13 +11,13 @@ import type { Sandbox } from "../sandbox.ts";
 import { frameProgram } from "./desktop-pack.ts";
 
 const restMs = 1_000;
-/** An idle program takes memory of the service. */
+/** An idle program is ended after this time, because it takes memory of the service. */
 const idleMs = 15_000;
-/** A machine at its limit takes seconds to start a program. */
+/** Long, because a machine at its limit takes seconds to start a program. */
 const answerMs = 20_000;
-/** The largest screen has 7 MB of colours, and PNG makes them hardly larger. */
+/** The largest screen has 7 MB of pixels. As PNG they are hardly larger. */
 const mostBytes = 8 * 1024 * 1024;
-/** A few bytes of PNG may stand for a picture that fills a browser's memory. */
+/** A PNG of a few bytes can hold a picture that fills a browser's memory. */
 const mostPixels = 2 ** 21;
 const lengthBytes = 4;
 
@@ -39,7 +39,7 @@ export class DesktopWatch implements AsyncDisposable {
     this.#clock = clock;
   }
 
-  /** The picture as PNG. Throws `sandbox_error` if none comes. */
+  /** Returns the picture as PNG. Throws `sandbox_error` if none comes. */
   frame(): Promise<Buffer> {
     if (this.#last === null || (!this.#isTaking && this.#clock() - this.#takenAt >= restMs)) this.#last = this.#take();
     return this.#last;
@@ -65,7 +65,7 @@ export class DesktopWatch implements AsyncDisposable {
     }
   }
 
-  /** If the program starts after `signal`, it is ended. */
+  /** Starts the program. If `signal` fires first, the program is ended when it has started. */
   async #start(signal: AbortSignal): Promise<FrameStream> {
     const starting = this.#sandbox.start(this.#service, [`${doorInside}/node`, frameProgram], this.#over.signal);
     try {
@@ -91,7 +91,7 @@ export class DesktopWatch implements AsyncDisposable {
   }
 }
 
-/** Reads pictures one by one. What runs in the service is not trusted: a picture has a bound, and none comes unasked. */
+/** Reads pictures one by one. Does not trust the service: limits the size of a picture, and refuses an unasked one. */
 class FrameStream {
   readonly #stream: Duplex;
   readonly #pieces: AsyncIterator<Buffer>;

@@ -50,7 +50,7 @@ type ContainerSource = {
   places: MemoryPlace[];
 };
 
-/** `beside`: what its services share with it. `isNear`: this machine enters network namespaces of the engine's containers. */
+/** `beside`: what its services share with it. `isNear`: this machine can enter the containers' network namespaces. */
 type Begun = StartedContainer & { beside: ServicePlace & { namespace: NamespaceSource; isNear: boolean } };
 
 /** Throws `sandbox_unavailable` for what the engine or the image cannot do, `cancelled`, and the errors of images and services. */
@@ -223,7 +223,7 @@ async function startBeside(sandbox: DockerSandbox, beside: Begun["beside"], serv
   for (const [name, { expose }] of Object.entries(apart)) for (const port of expose) await sandbox.expose(name, port);
 }
 
-/** A lone service apart has a namespace of its own, which needs no container beside it where this machine can enter it. */
+/** Opens the namespace of the services apart. A lone service uses its own container's, if this machine can enter it. */
 async function namespaceOf(
   beside: Begun["beside"],
   apart: Services,

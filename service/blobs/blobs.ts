@@ -30,8 +30,8 @@ export interface OwnBlobs extends Blobs {
    */
   putPieces(key: string, pieces: AsyncIterable<Uint8Array>, signal?: AbortSignal): Promise<void>;
   /**
-   * Removes each blob whose key begins with this name and a slash, but the one of the key `kept`. Throws `store_error`, and the signal's
-   * reason.
+   * Removes each blob whose key begins with `name` and a slash, except the blob with the key `kept`. Throws `store_error`, and the
+   * signal's reason.
    */
   removeBelow(name: string, kept?: string | null, signal?: AbortSignal): Promise<void>;
 }

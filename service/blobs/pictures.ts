@@ -28,7 +28,7 @@ export function unpackPictures(lines: readonly string[]): PackedPicture[] {
   return lines.slice(recordsBefore).flatMap((line) => (isLog(line) ? [] : [PackedPicture.parse(readJson(line))]));
 }
 
-/** Returns only bytes that these lines of an export name. */
+/** Returns only the bytes that these lines of an export name. */
 export function picturesNamedIn(lines: readonly string[], pictures: readonly PackedPicture[]): PackedPicture[] {
   if (pictures.length === 0) return [];
   const named = new Set(lines.flatMap(hashesIn));

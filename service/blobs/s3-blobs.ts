@@ -16,10 +16,10 @@ import { spool } from "./spool.ts";
 /** A rollout has a blob or two; what is listed after it was removed is not removed. */
 const mostPages = 100;
 
-/** Connections that a node of many rollouts can have open beside its uploads. */
+/** Few enough for a node of many rollouts, which also has connections for its uploads. */
 const removedAtOnce = 20;
 
-/** Amazon's answers 403 for an object that is not there, unless the key may list the bucket. */
+/** Amazon answers 403 for a missing object, unless the key may list the bucket. */
 const neededRights =
   "The key needs s3:GetObject, s3:PutObject and s3:DeleteObject on the objects, and s3:ListBucket on the bucket: without the last a missing object is refused like a forbidden one";
 
@@ -107,7 +107,7 @@ export class S3Blobs implements OwnBlobs {
     throw new AlidadeError("store_error", `cannot remove ${this.place}/${name}/: what was removed is listed again and again`);
   }
 
-  /** The first failure ends all: a server that refuses one key, or is away, does so for each. */
+  /** Stops at the first failure: a server that refuses one key, or is away, fails for each of them. */
   async #removeEach(keys: readonly string[], signal?: AbortSignal): Promise<void> {
     const failed = new AbortController();
     const until = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal;

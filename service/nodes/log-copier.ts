@@ -25,7 +25,7 @@ export type CopiedAttempt = {
 /** Time for the last part, when an attempt is given back. */
 const lastPartMs = 5_000;
 
-/** The rollout's place is held meanwhile. What stays goes with the blobs of its set. */
+/** Short, because the rollout holds its place meanwhile. Copies that remain are removed with the blobs of the set. */
 const removalMs = 30_000;
 
 export class LogCopier {
@@ -48,12 +48,12 @@ export class LogCopier {
     this.#attempt = attempt;
   }
 
-  /** Call it when the session is open and its harness has not begun. Throws the signal's reason. */
+  /** Call it after the session is opened and before its harness begins. Throws the signal's reason. */
   async follow(session: Session, record: RolloutRecord, signal: AbortSignal): Promise<void> {
     const { harness, harness_version, task_hash, resume } = record;
     if (!this.#attempt.isOn) return;
     this.#leave();
-    // A part on its way belongs to the earlier session. While the place is away it takes minutes.
+    // A part that is still being sent belongs to the earlier session. If the blobs cannot be reached, this takes minutes.
     await untilAborted(this.#working ?? Promise.resolve(), signal);
     this.#pending = [];
     this.#isDue = false;

@@ -9,7 +9,7 @@ import { defineRoute, type ServiceRoute } from "./route.ts";
 /** Unpacked it would be longer than the longest text that Node can hold, so it could not be read again. */
 const mostBytes = 256 * 1024 * 1024;
 
-/** A part of a log is JSON of token ids and text, which becomes so much shorter. */
+/** Packing shortens a part of a log, JSON of token ids and text, about by this factor. */
 const packedShare = 8;
 
 export function blobRoutes({ blobs }: Pick<ServiceParts, "blobs">): ServiceRoute[] {

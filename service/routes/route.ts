@@ -8,7 +8,10 @@ export type ServiceRoute<Body extends z.ZodType = z.ZodType, Query extends z.Zod
   ListenerRoute<Body, Query>,
   "handle"
 > & {
-  /** Bytes of its body that are in memory at once, where it hands them on as they come; absent: all of them. Of a GET: of its answer, at most; absent: few. */
+  /**
+   * Largest number of bytes of the request's body in memory at once, if the route passes them on as they come. Absent: the whole body.
+   * For a GET: of its answer. Absent: few.
+   */
   heldBytes?: number;
   /** One of these is enough. */
   roles: readonly AccessRole[];

@@ -1,10 +1,10 @@
-/** What a YAML document of a stranger may not hold. */
+/** Says why a YAML document from a stranger is refused. */
 import { type Document, isScalar, visit } from "yaml";
 
-/** Each alias is looked for in the whole document; the library's own bound is on what they copy. */
+/** The library searches the whole document for each alias. Its own bound limits only what aliases copy. */
 export const mostAliases = 100;
 
-/** null: it may be read. */
+/** Returns null if the document may be read. */
 export function yamlComplaint(document: Document, merge: boolean): string | null {
   let [aliases, twice] = [0, null as string | null];
   visit(document, {

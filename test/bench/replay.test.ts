@@ -11,7 +11,7 @@ import { installedPack } from "../harness/installed-pack.ts";
 
 const scratch = scratchFolder("replays");
 
-test("a session that a script plays is recorded, and its replay arrives with the same reward", { timeout: 300_000 }, async (t) => {
+test("a scripted session is recorded, and its replay arrives with the same reward", { timeout: 300_000 }, async (t) => {
   if (!(await installedPack(t, pi))) return;
   await using engine = await startPracticeEngine({ seed: 1, signal: t.signal });
   const options = { harness: "pi", sessions: 1, seed: 1, turns: { least: 7, most: 7 }, every: 100 } as const;
@@ -25,12 +25,12 @@ test("a session that a script plays is recorded, and its replay arrives with the
   assert.equal(isReached([measured]), true);
 });
 
-test("no two sessions are equal, and each has what the measure is about", () => {
+test("no two scripts are equal, and each has reads, edits, a background process and sub-agents", () => {
   const options = { turns: { least: 10, most: 20 }, agents: hands["qwen-code"].agents };
   const drawn = Array.from({ length: 60 }, (_, seed) => drawSession({ name: `qwen-code-${seed}`, seed, ...options }));
   assert.equal(new Set(drawn.map(({ turns }) => JSON.stringify(turns))).size, drawn.length);
   for (const { turns, agents } of drawn) {
-    // The last words are a turn too.
+    // The model's last words are one more turn.
     assert.ok(turns.length + 1 >= 10 && turns.length + 1 <= 20, `${turns.length}`);
     const done = turns.flat().map((step) => step.do);
     for (const wanted of ["read", "edit", "start", "look", "agent"] as const) assert.ok(done.includes(wanted), wanted);
@@ -40,7 +40,7 @@ test("no two sessions are equal, and each has what the measure is about", () => 
   assert.ok(!turns.flat().some((step) => step.do === "agent"));
 });
 
-test("too few arrivals, too few equal rewards, and a session that was not recorded fail the measure", () => {
+test("too few arrivals, too few equal rewards and an unrecorded session each fail the measure", () => {
   const sessions = Array.from({ length: 10 }, (_, at) => ({ session: `s${at}`, turns: 10, calls: 10, agents: 1, reward: 0.5 }));
   const end = { turn: null, has_arrived: true, classes: { equal: 1 }, difference: null, why_not: null, reward: 0.5 };
   const replays = sessions.map(({ session }): Replayed => ({ ...end, session }));

@@ -1,4 +1,4 @@
-/** The short form of `bench/trees.ts`: a tree samples fewer tokens than as many chains, and each of them has the weight 1. */
+/** The short form of `bench/trees.ts`: a tree samples fewer tokens than as many chains, and each token has the weight 1. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Branching } from "../../base/schema/branching.ts";
@@ -9,7 +9,7 @@ import { startPracticeEngine } from "../../practice/start.ts";
 const small = { tasks: 1, turns: 3, leaves: 3, samples: 1, seed: 1, atOnce: 2 };
 const engine = () => startPracticeEngine({ seed: 1 });
 
-test("a tree of free samples has as many leaves as chains would be, fewer sampled tokens, and each token trained once", {
+test("a tree has as many leaves as chains, samples fewer tokens, and trains each token once", {
   timeout: 300_000,
 }, async (t) => {
   const { chains, trees, broken } = await treesAgainstChains({ ...small, policies: ["at_turns"], bound: 0.9, engine }, t.signal);
@@ -19,7 +19,7 @@ test("a tree of free samples has as many leaves as chains would be, fewer sample
   assert.equal(tree?.ratio, (tree?.figures.sampled_tokens ?? 0) / chains.sampled_tokens);
 });
 
-test("tokens that would be trained twice, or not at all, are told by their weight", async (t) => {
+test("the weight of a token shows that it is trained twice or not at all", async (t) => {
   await using practice = await engine();
   const branching = Branching.parse({ policy: "at_turns", leaves: 2, turns: [1] });
   const options = { ...small, turns: 2, leaves: 2, engine: practice.url, branching };

@@ -100,7 +100,7 @@ const pictured = exporters.flatMap((one) => ("saysPictures" in one && one.saysPi
 const told: Record<(typeof proofs)[number], string> = {
   trainer: "**The trainer's own code** of the version in the table reads files of ours in CI (`test/interop/consumers`)",
   by_hand:
-    "**By hand**: what we write was held against the trainer's source, and its own code runs in tests only where a checkout of it is at hand (`test/interop/trainers`)",
+    "**By hand**: our files were compared with the trainer's source. The trainer's own code runs in tests only if a checkout of it is at hand (`test/interop/trainers`)",
   fields: "**Documented fields** were followed, and no trainer has read such a file in a test",
   ours: "**Ours**: the formats of Alidade itself",
 };

@@ -88,7 +88,7 @@ test("a run that was killed in a call of a tool leaves nothing, makes no call tw
   const [killed] = await sessionsOf(path);
   assert.ok(killed);
   for (const id of await containers()) left.add(id);
-  // Where this machine cannot enter the service's namespace, a container holds it.
+  // If this machine cannot enter the service's namespace, a third container holds it.
   assert.ok(left.size === 2 || left.size === 3, `${left.size} containers: the sandbox and the service`);
 
   // The new attempt is given the answer that the killed one had: it makes the same call, in services of its own.

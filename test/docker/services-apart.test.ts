@@ -52,7 +52,7 @@ test("services apart stand still in a pause, a dead one is seen before a hand-ou
   assert.deepEqual(await listed(run_id), []);
 });
 
-test("a lone service apart needs no container that holds its namespace, and gets its folders", { timeout: 300_000 }, async (t) => {
+test("a lone service apart gets its folders, and needs no container for its namespace", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "engine-here"))) return;
   await ensureBaseImage({ signal: t.signal });
   const run_id = `lone${process.pid}`;

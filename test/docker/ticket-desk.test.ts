@@ -106,7 +106,7 @@ for (const [server, file, plays] of [
       });
     }
 
-test("an operator sees the agent's own screen while it runs, and nothing of that is in the record", { timeout }, async (t) => {
+test("an operator sees the agent's own screen while it runs, and the record holds nothing of it", { timeout }, async (t) => {
   const looks: Look[] = [];
   const order = { harness: "claude-code", server: "computer", file: "task.yaml", steps: byPixels["the right ticket"]?.steps ?? [] };
   const run = await played(t, { ...order, look: async (out) => looks.push(await lookAt(out)) });
@@ -126,7 +126,7 @@ test("an operator sees the agent's own screen while it runs, and nothing of that
 
 type Look = { sha256: string; denied: number };
 
-/** What the control listener of the run shows of its one session, and what it says without the token. */
+/** Returns the screen that the run's control listener shows, and the status of its answer without the token. */
 async function lookAt(out: string): Promise<Look> {
   const file = (await readdir(out, { recursive: true })).find((name) => name.endsWith("control.json"));
   const { url, token } = JSON.parse(await readFile(join(out, file ?? "control.json"), "utf8")) as { url: string; token: string };
@@ -150,14 +150,14 @@ function picturesIn(request: WireRequest | undefined): string[] {
   return [...found].map(([, data = ""]) => hash("sha256", Buffer.from(data, "base64")));
 }
 
-/** `look`: called at each request of the agent, with the folder of the run. */
+/** `look` is called at each request of the agent, with the folder of the run. */
 type Order = { harness: string; server: string; file: string; steps: Step[]; look?: (out: string) => Promise<unknown> };
 
 async function played(t: TestContext, { harness, server, file, steps, look }: Order) {
   if (!(await need(t, "docker")) || !(await need(t, `harness:${harness}` as Need))) return null;
   const requests: WireRequest[] = [];
   const out = join(scratch, `${harness}-${server}-${steps.length}-${Math.random().toString(36).slice(2)}`);
-  // The proxy's own questions to the engine have no instruction of the task's.
+  // The proxy's probes do not hold the task's instruction.
   const isAgents = ({ messages }: WireRequest) => JSON.stringify(messages).includes("assign it to mira");
   await using engine = await ScriptedEngine.start((request) => {
     if (!isAgents(request)) return { text: "yes" };

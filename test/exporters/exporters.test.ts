@@ -87,7 +87,7 @@ test("flat rows agree with the tree, and what they leave out has its reason", as
   assert.ok(row.logprobs.every((logprob, at) => (row.loss_mask[at] === 1 ? typeof logprob === "number" : logprob === null)));
 });
 
-test("rows of trainers that replay experts name those of their own tokens, as flat rows do, and other rows name none", async () => {
+test("rows for trainers that replay experts name their tokens' experts, as flat rows do; other rows name none", async () => {
   const trajectories = [routed(goldenTrajectory(), new Map()), routed(goldenSibling(), new Map())];
   const flatRows = (await exported(flat, trajectories)).rows.map((row) => FlatRow.parse(row));
   const [, main, , sibling] = flatRows.map(({ routing }) => routing);

@@ -1,4 +1,4 @@
-/** Several engines: a fork is sampled where its prompt was sampled before, and a session that goes on stays at its engine. */
+/** With several engines, a fork goes to the engine that sampled its prompt before. A resumed session stays at its engine. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LogEntry } from "../../base/schema/session-log.ts";
@@ -13,7 +13,7 @@ const engines = ["a", "b"];
 const spec = { purpose: "train", continuity: "auto", sandboxed: true, any_model: false } as const;
 const policy = { policy: { version: "v1", step: 1 } };
 
-/** A user's words and an answer, turn after turn; `at` names the engine of each turn. */
+/** Asks one question a turn. Calls `before` ahead of each turn. */
 async function talk(client: Client, turns: number, before: (turn: number) => void = () => undefined): Promise<void> {
   const chat: Chat = [];
   for (let turn = 0; turn < turns; turn++) {
@@ -24,13 +24,13 @@ async function talk(client: Client, turns: number, before: (turn: number) => voi
   await client.settled();
 }
 
-/** Only this engine takes calls. */
+/** Lets only this engine take calls; null: all engines. */
 function onlyAt({ proxy }: EnginesAt, name: string | null): void {
   for (const slot of proxy.pool.slots) slot.isDraining = name !== null && slot.name !== name;
   proxy.pool.changed();
 }
 
-/** A session whose turns were sampled at these engines. */
+/** Records a session whose turns are sampled at these engines, one for each turn. */
 async function recorded(at: EnginesAt, places: readonly string[]): Promise<SessionRecording> {
   const client = await at.open(spec);
   await talk(client, places.length, (turn) => onlyAt(at, places[turn] ?? null));
@@ -46,13 +46,13 @@ async function fork(at: EnginesAt, recording: SessionRecording, turn: number): P
   return client;
 }
 
-/** The engines that sampled turns of this session itself. */
+/** Returns the engines that sampled the session's own turns, not its replayed ones. */
 async function enginesAsked(client: Client): Promise<(string | null)[]> {
   const own = toRecording(client.sessionId, await client.entries()).calls.filter(({ finished }) => finished?.replayed_from === undefined);
   return own.flatMap(({ tries }) => tries.map(({ engine_name }) => engine_name));
 }
 
-test("forks are sampled at the engine that sampled the turn that they sample anew, however often it is forked", async () => {
+test("each fork of a turn goes to the engine that sampled this turn in the record", async () => {
   await using at = await enginesAt(() => ({ text: "ok" }), { a: policy, b: policy });
   for (const home of engines) {
     const other = home === "a" ? "b" : "a";
@@ -70,7 +70,7 @@ test("forks are sampled at the engine that sampled the turn that they sample ane
   }
 });
 
-test("a fork does not wait for its engine: one that is full, drained, unwell or gone is left out", async (t) => {
+test("a fork goes to another engine at once if its own is full, drained, unwell or gone", async (t) => {
   const ways: Record<string, (at: EnginesAt) => Promise<void>> = {
     full: async ({ proxy }) => proxy.pool.named("a").grant(0),
     drained: async (at) => onlyAt(at, "b"),
@@ -90,7 +90,7 @@ test("a fork does not wait for its engine: one that is full, drained, unwell or 
     });
 });
 
-test("a session that goes on in another process stays at the engine of its last finished call", async () => {
+test("a session resumed in another process stays at the engine of its last finished call", async () => {
   for (const home of engines) {
     await using first = await enginesAt(() => ({ text: "ok" }), { a: policy, b: policy });
     const client = await first.open({ ...spec, rollout_id: "r", attempt: 1 });

@@ -132,7 +132,7 @@ test("behind the fork the new turns go on from the recorded tokens too", async (
   assert.deepEqual(last[1]?.prompt_token_ids.slice(0, before.length), before);
 });
 
-test("a turn without a word, and turns that say the same, find their places though other results stand before them now", async () => {
+test("empty turns and equal turns are found at their places, even after changed tool results", async () => {
   await using scope = new AsyncDisposableStack();
   const said = ["Yes.", "", "Yes.", "", "Done."];
   const engine = scope.use(await TemplatedEngine.start(({ index }) => ({ text: said[index] ?? "Fresh." })));

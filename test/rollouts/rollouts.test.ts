@@ -154,7 +154,7 @@ test("a warm pool hands out the sandboxes of agents and gradings, each once, and
   assert.ok(ahead >= 3, `${ahead} were made ahead, under the pool's own signal`);
 });
 
-test("no sandbox is made ahead for a grader that reads the work alone", async (t) => {
+test("no sandbox is made ahead for a grader that only reads the work", async (t) => {
   const place = await placeOf(t, "unwarm");
   const { backend } = await pickBackend("process", t.signal);
   const expected: string[] = [];

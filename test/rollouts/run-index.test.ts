@@ -144,7 +144,7 @@ test("a row says the seconds of each phase, the verdict's words, and why tokens 
   assert.deepEqual(row?.figures.agents, ["main", "helper"]);
 });
 
-test("rows of an index that was read hold a value that they have in common once, and it is the one that was written", async (t) => {
+test("rows of an index that was read share their common values, and these equal the written ones", async (t) => {
   const { folder } = await runWith(t, lineOf("a", 1), lineOf("b", 0), lineOf("c", 1));
   const made = await openIndex(folder);
   const read = await openIndex(folder);

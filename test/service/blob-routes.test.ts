@@ -53,7 +53,7 @@ test("a node keeps parts of a session's log there, another node reads them, and 
   assert.equal(await ask("DELETE", "set1/roll1", "node"), 404);
 });
 
-test("parts of logs that are read at once have bounded memory, and others wait", async (t) => {
+test("log parts that are read at once take bounded memory, and further reads wait", async (t) => {
   const { url, blobs } = await serviceAt(t);
   const go = Promise.withResolvers<void>();
   let inside = 0;

@@ -1,4 +1,4 @@
-/** What a line of results carries beside its rows. */
+/** Lines of results: rows that are too long for a line, and experts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readJson } from "../../base/schema/read-json.ts";
@@ -11,7 +11,7 @@ import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 
 type Line = { rows: unknown[]; report: { trajectories: number; rows: number; left_out_rollouts: Record<string, number> } };
 
-test("rows that are too long for a line are left out with a reason, and those of other lines come", async (t) => {
+test("rows that are too long for a line are left out with a reason, and other lines keep their rows", async (t) => {
   const { call, ledger, lease, blobs } = await serviceAt(t);
   const set = (await call("PUT", "/sets/a", { samples: 2 })).body.set_id;
   await call("POST", `/sets/${set}/groups`, serviceGroups("g"));
@@ -35,7 +35,7 @@ test("rows that are too long for a line are left out with a reason, and those of
   assert.deepEqual([none, report.rows, report.trajectories, report.left_out_rollouts], [[], 0, 2, { line_too_long: 2 }]);
 });
 
-test("rows name the experts of their tokens if they are asked for, and else the line is as short as without them", async (t) => {
+test("rows name the experts of their tokens only if the query asks for them", async (t) => {
   const { call, ledger, lease, blobs } = await serviceAt(t);
   const set = (await call("PUT", "/sets/a", { samples: 1 })).body.set_id;
   await call("POST", `/sets/${set}/groups`, serviceGroups("g"));

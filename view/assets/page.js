@@ -131,7 +131,7 @@
     plot.over.addEventListener("click", () => rows[plot.cursor.idx]?.querySelector("a")?.click());
   }
 
-  // The screen of a running rollout: the next picture is asked for a second after the last one came, while the page is seen.
+  // Fetches the screen of a running rollout again a second after each picture came. A hidden page fetches none.
   for (const screen of document.querySelectorAll("img.live-screen")) {
     const { src } = screen;
     const next = () => {

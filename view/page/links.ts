@@ -10,7 +10,7 @@ export type PageLinks = {
   tokens: (id: string, place?: { trace?: string; from?: number; turn?: number; colour?: string }) => string | null;
   picture: (id: string, hash: string) => string | null;
   work: (id: string) => string | null;
-  /** The screen of a running rollout, by its session. */
+  /** Address of a running rollout's screen, by its session; null if this page cannot show it. */
   screen: (sessionId: string) => string | null;
   /** What stands above these pages: the sets of a service, or the run that this one is compared with. null: nothing. */
   above: { name: string; href: string } | null;

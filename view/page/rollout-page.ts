@@ -22,7 +22,7 @@ export type RolloutPage = {
   /** null: nothing is recorded yet. */
   trajectory: Trajectory | null;
   record: RolloutRecord | null;
-  /** Its session, if its screen can be seen now; null: it cannot. */
+  /** Id of its session, if its screen can be seen now; otherwise null. */
   screen: string | null;
   /** Its place in the list from which the reader came; null: it is not in that list. */
   place: { query: string; previous: string | null; next: string | null; at: number; of: number } | null;
@@ -58,7 +58,7 @@ ${
 }`;
 }
 
-/** The picture is fetched again each second by the page's script. */
+/** Shows the screen. The page's script fetches the picture again each second. */
 function liveScreen({ screen, links }: RolloutPage): Markup {
   const href = screen === null ? null : links.screen(screen);
   if (href === null) return nothing;

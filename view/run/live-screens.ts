@@ -12,7 +12,7 @@ import { tryJson } from "../../base/schema/read-json.ts";
 const ControlFile = z.strictObject({ url: z.url({ protocol: /^http$/, hostname: /^127\.0\.0\.1$/ }), token: z.string().nullable() });
 const SessionFacts = z.looseObject({ has_screen: z.boolean() });
 
-/** The page of a rollout waits for this answer. */
+/** Short, because the page of a rollout waits for this answer. */
 const asksMs = 2_000;
 const pictureMs = 25_000;
 
@@ -23,19 +23,19 @@ export class LiveScreens {
     this.#folder = folder;
   }
 
-  /** Tells whether the session runs in a process that can be asked, and has a screen. */
+  /** True if the session has a screen, and runs in a process with a control listener. */
   async has(sessionId: string): Promise<boolean> {
     try {
       const answer = await this.#ask(sessionId, "", AbortSignal.timeout(asksMs));
       if (!answer?.ok) return false;
       return SessionFacts.parse(tryJson(await answer.text())).has_screen;
     } catch {
-      // A process that has just ended, or does not answer: the page says the rest.
+      // The process has just ended, or does not answer. The page is shown without the screen.
       return false;
     }
   }
 
-  /** The screen as PNG. Throws `not_found`. */
+  /** Returns the screen as PNG. Throws `not_found`. */
   async frame(sessionId: string, signal: AbortSignal): Promise<Buffer> {
     const answer = await this.#ask(sessionId, "/screen", AbortSignal.any([signal, AbortSignal.timeout(pictureMs)])).catch(
       (error: unknown) => {
@@ -49,7 +49,10 @@ export class LiveScreens {
     return bytes;
   }
 
-  /** null: the run's process has no control listener, or its token is the operator's own, which goes to no address of a file. */
+  /**
+   * Returns null if the run's process has no control listener, or if the operator set its token. Such a token is not sent to an
+   * address that is read from a file.
+   */
   async #ask(sessionId: string, path: string, signal: AbortSignal): Promise<Response | null> {
     const text = await readFile(join(this.#folder, "control.json"), "utf8").catch(() => "");
     const { data: control } = ControlFile.safeParse(tryJson(text));

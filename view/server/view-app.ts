@@ -22,7 +22,7 @@ export type ViewParts = {
   /** Reads what a rollout changed; a sentence if no sandbox can be made here. */
   workOf: (id: string, signal: AbortSignal) => Promise<ShownWork>;
   events: RunEvents;
-  /** Absent: no screen of a running rollout can be seen here. */
+  /** Absent: the pages show no screens of running rollouts. */
   screens?: LiveScreens;
   /** Finds the run that `set` names; null: there is none to compare with. */
   otherRun: ((name: string | null) => Promise<OtherRun>) | null;

@@ -101,7 +101,7 @@ async function writeExport(flags: ExportFlags): Promise<void> {
   // the folder of devices there is none.
   const scratch = flags.out === undefined || flags.out.startsWith("/dev/") ? {} : { scratch: dirname(flags.out) };
   const media = new MediaFolder(join(folder, "sessions", mediaFolder));
-  // `kept`: bytes of the run. `named`: what the rows name of them; null: they are no text.
+  // `kept`: hashes of the run's stored bytes. `named`: the hashes that the rows name; null if the format is not text.
   const kept = new Set<string>();
   let named: Set<string> | null = new Set();
   const onPart = (part: string | Uint8Array): void => {

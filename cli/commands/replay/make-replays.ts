@@ -79,7 +79,7 @@ export async function makeReplays(
   );
   await using folder = await RunFolder.open(path);
   await folder.describe({ run_id, alidade_version: version, config, made_by: `alidade ${verb}` });
-  // A prompt that is sampled anew shows the recorded pictures. Calls that are answered from the record keep their experts.
+  // A prompt that is sampled anew shows the recorded pictures. Calls answered from the record keep their experts.
   const cuts = turns.map((turn) => cutAfter(recording, turn));
   const replayed = recording.calls.filter((call) => cuts.some((cut) => isAnswered(cut, call)));
   const experts = replayed.flatMap(({ finished }) => (finished?.routing ? [finished.routing.sha256] : []));

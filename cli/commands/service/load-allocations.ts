@@ -1,7 +1,7 @@
-/** The allocation policies of a service or a node. */
+/** Loads the allocation policies of a service or a node. */
 import { Allocations, allocationRegistry } from "../../../service/ledger/index.ts";
 
-/** Those of the files, and the built-in ones. Throws `plugin_invalid`. `note` hears of one that fails. */
+/** Returns the policies of `files` and the built-in ones. Calls `note` if a policy fails. Throws `plugin_invalid`. */
 export async function loadAllocations(files: readonly string[], note: (text: string) => void): Promise<Allocations> {
   return new Allocations(await allocationRegistry.with(files), note);
 }

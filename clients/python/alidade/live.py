@@ -19,9 +19,9 @@ PAGE = 1_000
 
 
 class Live:
-    """`run`: the set. One thread reads which of its rollouts are over, however many are asked for. `after`: a cursor of single
-    rollouts from the trainer's checkpoint; what is before it is found all the same, so it only saves reading. `replay`: the
-    trainer replays experts, so their bytes come with the rows."""
+    """`run`: the set. One thread reads which rollouts are over, for all requests together. `after`: a cursor of single rollouts from
+    the trainer's checkpoint. It only saves reading: rollouts before it are found too. `replay`: rows come with the bytes of their
+    experts, for a trainer that replays them."""
 
     def __init__(self, run, format="flat", after=None, replay=False):
         self.run, self.cursor, self._format = run, after, format
@@ -37,8 +37,8 @@ class Live:
             return f"{base}/{self._asked[base]}"
 
     def key_of(self, group, index):
-        """The key of a trainer's own group. A trainer that asks for the same place again in one process wants another rollout: what it
-        had was stale or had no reward."""
+        """Returns the key of a trainer's own group. If the trainer asks for the same place again in one process, the key is a new one,
+        because the earlier rollout was stale or had no reward."""
         again = self.fresh_key(f"{group} {index}").rpartition("/")[2]
         return f"{group}" if again == "0" else f"{group}/{again}"
 
@@ -118,7 +118,7 @@ def _unharmed(over):
 
 
 def _log_too_long(line):
-    """Such a rollout counts as one without rows, and nothing else would say why."""
+    """Warns if the rollout is left out as `line_too_long`. It counts as one without rows, and no other message says why."""
     if (line.get("report") or {}).get("left_out_rollouts", {}).get("line_too_long"):
         said = "the rollout %s has no rows: with the pictures and experts that they name, they are too long for the service's answer (line_too_long)"
         logging.getLogger("alidade").warning(said, line["result"]["rollout_id"])

@@ -18,24 +18,24 @@ from .media import token_ids
 from .stored import read_stored
 
 _codes = {"uint8": "B", "uint16": "H", "int32": "i"}  # little-endian, as machines with GPUs are
-# Rollouts without any experts that may follow each other once one had some: a preempted call has none.
+# After a rollout with experts, so many rollouts in a row may have none: a preempted call has none.
 MOST_WITHOUT = 32
 
 
 class RoutingError(ValueError):
-    """The experts of a row are not on record, or the bytes beside it are not those that it names."""
+    """The experts of a row are not on record, or the bytes beside it do not have the hash that it names."""
 
 
 class Replay:
-    """What the hook of a trainer that replays experts knows of its rollouts. `form`: (layers, experts a token) of the last one that had
-    experts, in which a rollout that trains nothing gets others."""
+    """The state of a hook whose trainer replays experts. `form`: (layers, experts a token) of the last rollout with experts. A rollout
+    that trains nothing gets dummy experts of this form."""
 
     def __init__(self):
         self.form, self._without = None, 0
 
     def takes(self, line):
-        """Whether all rows of a measured rollout that train have their experts. Raises RoutingError if rollouts have none at all: the
-        trainer would ask for others without end."""
+        """True if the experts of all trained rows of a measured rollout are on record. Raises RoutingError if rollouts have none at all,
+        because the trainer would ask for other rollouts without end."""
         rows = line["rows"]
         parts = [part for row in rows for part in row.get("routing") or []]
         if parts:
@@ -53,7 +53,7 @@ class Replay:
         return all(map(is_routed, rows))
 
     def gives(self, line):
-        """The same for a hook that gives its trainer each rollout by itself. While no form is known, one that trains nothing is left out."""
+        """As `takes`, for a hook that gives each rollout by itself. Also False if the rollout trains nothing and no form is known yet."""
         if not self.takes(line):
             return False
         if self.form is None:
@@ -63,14 +63,14 @@ class Replay:
 
 
 def arrays(rows, files, form=None):
-    """One array of numpy (uint8 or int16) for each row, as `experts` returns it, all with the same layers and experts a token. A row
-    that trains nothing gets one entry of any experts if its own are not on record. `form`: (layers, experts a token) if no row says it.
-    Raises RoutingError if a row that trains lacks those of a token."""
+    """Returns one numpy array (uint8 or int16) for each row, like `experts`, all with the same layers and experts a token. A row that
+    trains nothing gets one entry of dummy experts if its own are not on record. `form`: (layers, experts a token), used if no row names
+    experts. Raises RoutingError if a trained row lacks the experts of a token."""
     return list(each_array(rows, files, form))
 
 
 def each_array(rows, files, form=None):
-    """The same one by one, as each is asked for: the experts of a file need not fit into memory. `rows`: a list."""
+    """As `arrays`, but reads a row only when it is asked for, so the experts of a file need not fit into memory. `rows`: a list."""
     for at, row in enumerate(rows):
         if not is_routed(row):
             raise RoutingError(f"row {at} trains tokens whose experts are not on record (alidade fidelity says why): leave the row out, or replay")
@@ -93,7 +93,7 @@ def _array(told, form, kind):
 
 
 def for_each_token(array, count, fill=0):
-    """The array with `count` entries: cut, or with `fill` behind its end."""
+    """Returns the array with `count` entries: cut, or extended by `fill`."""
     import numpy
 
     rest = numpy.full((max(0, count - len(array)), *array.shape[1:]), fill, array.dtype)
@@ -101,17 +101,17 @@ def for_each_token(array, count, fill=0):
 
 
 def is_routed(row):
-    """Whether the experts of each token that needs them are on record, by the row alone. A row that trains nothing needs none."""
+    """True if the row names experts for each token that needs them. Reads no bytes. A row that trains nothing needs none."""
     return not trains(row) or _is_whole(row)
 
 
 def length(row):
-    """The number of tokens of a row of any format."""
+    """Returns the number of tokens of a row of any format."""
     return sum(len(one["token_ids"]) for one in row["message_log"]) if "message_log" in row else len(token_ids(row))
 
 
 def trains(row):
-    """Whether the row of any format trains a token."""
+    """True if a row of any format trains a token."""
     if "loss_multiplier" in row:
         return row["loss_multiplier"] > 0
     return any(any(row[name]) for name in ("loss_mask", "response_mask", "loss_masks", "mask") if name in row)
@@ -140,7 +140,7 @@ def _form(part):
 
 
 def _end(parts):
-    """How many first tokens have their experts; -1 if a part is missing."""
+    """Counts the first tokens that have experts. Returns -1 if a part between them is missing."""
     end = 0
     for part in parts:
         if part["start"] != end:

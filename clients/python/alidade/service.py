@@ -255,8 +255,8 @@ class RolloutSet:
         when the set was drained and all of it was given; before that it waits. `payload`: rows, trajectory, record (with
         trajectory) or none (default: rows, and none of an evaluation). `step`: the trainer's policy step, against which lag and
         staleness are held (default: the one in force when the rollouts ended). Where results behind the cursor are expired a
-        ServiceError with status 410 is raised; expired="skip" gives what is left. `experts`: with the bytes of the experts that rows name
-        (`alidade.routing`), which are many."""
+        ServiceError with status 410 is raised; expired="skip" gives what is left. `experts`: rows name experts, and their bytes
+        come too (`alidade.routing`): about a kilobyte a token."""
         payload = payload or self._payload
         query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step, "expired": expired, "experts": _if_true(experts)}
         while True:
@@ -325,7 +325,7 @@ def _places_of(spec):
 
 
 def _if_true(asked):
-    """A field that is only sent if it is set."""
+    """Returns the value of a query field that is sent only if it is set."""
     return "true" if asked else None
 
 

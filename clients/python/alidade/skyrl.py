@@ -18,8 +18,8 @@ COLUMNS = ("prompt_token_ids", "response_ids", "rewards", "loss_masks", "stop_re
 class AlidadeGenerator(GeneratorInterface):
     """`step_wise`: as the trainer's `generator.step_wise_trajectories`; a rollout of several rows needs it. `task(extras)`: the
     task of a prompt, by default the `task_id` of `alidade tasks export --for skyrl`. `pad`: a token for what is masked. `processor`:
-    the model's own, for tasks with pictures; SkyRL cannot merge step-wise rows then. `replay`: with the experts of each token, for a trainer
-    that replays them."""
+    the model's own, for tasks with pictures; SkyRL cannot merge step-wise rows then. `replay`: also returns the experts of each token, for a
+    trainer that replays them."""
 
     def __init__(self, run, step_wise, task=lambda extras: extras["task_id"], pad=0, processor=None, replay=False):
         self._live, self._step_wise, self._task, self._pad = Live(run, format="skyrl", replay=replay), step_wise, task, pad

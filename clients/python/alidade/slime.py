@@ -38,7 +38,7 @@ async def generate_miles(input):
 
 def keep_measured(args, samples, **_):
     """Filters groups. If a rollout has no reward, its group has no baseline, so slime samples another group. A rollout that the service's
-    teacher did not score counts as one without a reward. So does one with a row that trains and lacks experts, if the trainer replays them."""
+    teacher did not score counts as one without a reward. If the trainer replays experts, so does a rollout with a trained row that lacks some."""
     from importlib import import_module
 
     every = [sample for each in samples for sample in (each if isinstance(each, list) else [each])]
@@ -48,8 +48,8 @@ def keep_measured(args, samples, **_):
 
 
 def pad_rows(args, data):
-    """The filter of batches: masked rows behind each step's last rollout until its data parallel ranks (and virtual pipeline stages)
-    divide the rows. They weigh nothing, for they are rows of that rollout."""
+    """Filters batches. Adds masked rows to the last rollout of each step, until the data parallel ranks (and virtual pipeline stages)
+    divide the number of rows. The masked rows weigh nothing, because they belong to that rollout."""
     rollouts = [rollout for group in data for rollout in group]
     for start in range(0, len(rollouts), args.global_batch_size):
         step = rollouts[start : start + args.global_batch_size]
@@ -73,9 +73,9 @@ def fence(actor_model, service, step=0):
     @functools.wraps(update)
     async def update_weights_of_miles(*args, **kwargs):
         gate = fenced(service, next(steps))
-        # Its loop goes on meanwhile: shutting the gate waits for running calls.
+        # Shutting the gate waits for running calls. The thread lets miles' loop go on meanwhile.
         await asyncio.to_thread(gate.__enter__)
-        # Where the update fails, the gate stays shut.
+        # If the update fails, the gate stays shut.
         done = await update(*args, **kwargs)
         await asyncio.to_thread(gate.__exit__, None, None, None)
         return done
@@ -125,18 +125,18 @@ def sample_of(sample, row, pictures=None, processor=None):
 
 
 def _updates_of(steps, start):
-    """miles finds what is stale by its own count of weight updates, which begins at 1 whenever it starts. A step before this start is
-    0. `start`: miles' first step; None where it comes from a checkpoint, so the count is unknown."""
+    """Turns steps into miles' own count of weight updates, by which miles finds stale samples. The count begins at 1 at each start. A step
+    before this start is 0. `start`: miles' first step; None if it comes from a checkpoint, so the count is unknown."""
     return [] if start is None else sorted({str(max(0, int(step) - start + 1)) for step in steps})
 
 
 def _package_of(sample):
-    """slime or miles."""
+    """Returns `slime` or `miles`."""
     return type(sample).__module__.split(".")[0]
 
 
 def _stages(args, package):
-    """Virtual pipeline stages take micro batches in groups of this many. Megatron's option says another number to slime alone."""
+    """Returns the size of the groups in which virtual pipeline stages take micro batches. Only slime reads Megatron's option for it."""
     if (getattr(args, "virtual_pipeline_model_parallel_size", None) or 1) == 1:
         return 1
     told = getattr(args, "microbatch_group_size_per_vp_stage", None) if package == "slime" else None

@@ -35,8 +35,8 @@ class AlidadeLoop(AgentLoopBase):
 
     async def run(self, sampling_params, **row):
         """Returns one output for each row of the rollout. Returns none if it has no rows or reward, or if the service's teacher did not
-        score a trained token: verl's baseline then leaves it out. The same holds if verl replays experts and a token has none on record. Raises
-        RoutingError if no token has any."""
+        score a trained token. Then verl's baseline leaves it out. Also returns none if verl replays experts, and a token has none on record.
+        Raises RoutingError if no token has any."""
         if "session_id" not in row:
             raise ValueError("session_id is missing: a classic trainer says no place in the group; set trainer.use_v1=True")
         refuse_other_temperature(sampling_params.get("temperature"))

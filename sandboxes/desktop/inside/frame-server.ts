@@ -1,6 +1,6 @@
 /**
- * Hands out pictures of the screen to an operator who watches. For each line on standard input it writes one PNG behind its
- * length. It has no connection to the screen's server, so whatever it is sent, no key is pressed and no pointer moves.
+ * Sends pictures of the screen to an operator. For each line on standard input, it writes the length of a PNG and then the PNG.
+ * It has no connection to the screen's server, so no input can press a key or move the pointer.
  */
 import { writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
@@ -8,11 +8,11 @@ import { createInterface } from "node:readline";
 import { Frames, pngOf } from "./frames.ts";
 import { frameFile } from "./places.ts";
 
-/** What the agent waits for goes first. */
+/** The lowest priority, so that the agent's programs run first. */
 const lowest = 19;
 
 setPriority(lowest);
-// It shares the memory of the desktop's service. If that is used up, the kernel ends this program and no page of the agent.
+// Shares the memory of the desktop's service. If it is used up, the kernel ends this program, and not a page of the agent.
 writeFileSync("/proc/self/oom_score_adj", "1000");
 const frames = await Frames.open(frameFile);
 for await (const _asked of createInterface({ input: process.stdin })) {

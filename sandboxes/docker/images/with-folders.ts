@@ -1,4 +1,4 @@
-/** An image that has the folders which a service asks for. They are made once for an image, and not in each container. */
+/** Makes an image with the folders that a service asks for. They are made once for an image, not in each container. */
 import { createHash } from "node:crypto";
 import type Docker from "dockerode";
 import { SharedWork } from "../../../base/host/shared-work.ts";

@@ -25,7 +25,10 @@ import { withFolders } from "../images/with-folders.ts";
 import { startContainer } from "../start-container.ts";
 import { Watchdog } from "../watchdog.ts";
 
-/** `container`: the one whose network namespace the services use; a lone service's own is opened with it. `etc`: folder of this machine with their /etc/hosts. */
+/**
+ * `container`: the services use its network namespace; for a lone service, the service's own container. `etc`: a folder of this
+ * machine with their /etc/hosts.
+ */
 export type ServiceNetwork = { container: string; etc: string };
 
 /** What the services of one sandbox share. */
@@ -151,7 +154,7 @@ async function containerRequest(
   return {
     name,
     Image: from,
-    // The image with its folders has lost its own command.
+    // The image with folders does not keep the command of the original image.
     ...(from === image.id ? ownCommand : { Entrypoint: argv.slice(0, 1), Cmd: argv.slice(1) }),
     ...(workdir !== null && { WorkingDir: workdir }),
     User: user,

@@ -60,7 +60,7 @@ test("an export has the pictures of its rows beside it, and an audit scores the 
   assert.ok((await readFile(chat, "utf8")).includes(pngUrl(64, 40)));
 });
 
-test("an export copies the experts that its rows name, and does without those that no row names", async () => {
+test("an export copies only the experts that its rows name, and needs no others", async () => {
   await using engine = await ScriptedEngine.start((_, index) => ({ text: `turn ${index}` }));
   engine.routing = "told";
   const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });

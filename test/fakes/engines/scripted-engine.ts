@@ -150,7 +150,7 @@ export class ScriptedEngine implements AsyncDisposable {
   adapters: Record<string, string> = {};
   /** Number of requests for its list of models. */
   listed = 0;
-  /** Awaited before a generation that is neither the probe's nor a canary is answered. */
+  /** Runs before each answer to a generation request of a harness, not for probes and canaries. The answer waits for it. */
   before: ((request: WireRequest) => Promise<unknown>) | null = null;
   /** What its tokenizer reads as one token anywhere in a text. */
   specials: readonly string[] = [];

@@ -1,9 +1,9 @@
-/** A trajectory of an engine that told which experts each token took: `expertsAt` of its id and its place on its path. */
+/** Adds the experts of each token to a trajectory: `expertsAt` of the token's id and of its place on its path. */
 import { hash } from "node:crypto";
 import type { Trajectory, TreeNode } from "../../../base/schema/trajectory.ts";
 import { bytesOf, expertsAt } from "../engines/npy.ts";
 
-/** `files`: the bytes by their hash. A last sampled token has no entry. */
+/** Puts the bytes into `files`, by their hash. A last sampled token has no entry. */
 export function routed(trajectory: Trajectory, files: Map<string, Buffer>): Trajectory {
   const byId = new Map(trajectory.nodes.map((node) => [node.node_id, node]));
   const parents = new Set(trajectory.nodes.map(({ parent_id }) => parent_id));

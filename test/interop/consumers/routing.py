@@ -1,9 +1,9 @@
-"""The experts of our files as trainers read them, by their own code where it is installed or a variable names a checkout.
+"""Reads the experts of our files as trainers do: by a trainer's own code, if it is installed or a variable names a checkout.
 
     VENV/bin/python routing.py FOLDER            FORMAT.jsonl of each format, without.jsonl, media/
 
-Prints one JSON object: by trainer and row, the experts of all tokens but the last, from the first token of the prompt; what was
-refused and why; which checkouts there are not; and whose own code read them.
+Prints one JSON object: the experts of all tokens but the last, by trainer and row, from the first token of the prompt; refusals
+with their reasons; missing checkouts; the trainers whose own code read the files.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def by_verl():
     _, fields, _ = verl.transfer_queue(rows, global_steps=7, pictures=media, replay=True)
     prompt, response = (max(len(row[name]) for row in rows) for name in ("prompts", "responses"))
     batch = verl.data_proto(rows, prompt_length=prompt, response_length=response, pad_token_id=0, pictures=media, replay=True).batch
-    # The way into its engines: without padding, token by token.
+    # verl gives them to its engines without padding, one entry a token.
     unpadded = left_right_2_no_padding(batch)["routed_experts"].unbind()
     every = {"verl_loop": loop, "verl_queue": [one["routed_experts"] for one in fields], "verl_batch": unpadded}
     for name, made in every.items():
@@ -119,7 +119,7 @@ def by_skyrl_live():
     service.rows = []
     failed = output()
     assert [one[0].tolist() for one in failed["rollout_expert_indices"]] == [BLANK]
-    # What SkyRL does with the groups of a batch.
+    # SkyRL joins the groups of a batch in this way.
     joined = concatenate_generator_outputs([whole, unmeasured, failed], step_wise=False, routes_expected=True)["rollout_expert_indices"]
     assert len(joined) == 2 * len(rows) + 1
     return {"skyrl_live": [one[: routing.length(row) - 1].tolist() for one, row in zip(whole["rollout_expert_indices"], rows)]}
@@ -131,7 +131,7 @@ def by_slime():
     rows = torch.load(dump, weights_only=False)["samples"]
     every = {"slime": rows, "miles": list(slime._rows(file("miles"), None, None, True))}
     for rows in every.values():
-        # What both trainers ask of it.
+        # Both trainers require this shape and type.
         assert all(row["rollout_routed_experts"].shape == (len(row["tokens"]) - 1, 2, 2) and row["rollout_routed_experts"].dtype == numpy.int32 for row in rows)
     if path("ALIDADE_MILES"):
         stand_in_for("sglang", "sglang_router", "megatron")
@@ -176,7 +176,7 @@ def by_slime_live():
 
 
 def stages():
-    """Rows behind one row by the padding for virtual stages: slime takes Megatron's own option, and miles has the pipeline's size."""
+    """Checks the padding for virtual stages. slime reads Megatron's own option, and miles takes the pipeline's size."""
     from alidade.slime import pad_rows
 
     args = SimpleNamespace(
@@ -224,7 +224,7 @@ def by_nemo_rl():
 
 
 class Service:
-    """A set whose rollouts are over at once, each with these rows."""
+    """A set whose rollouts end at once, each with these rows."""
 
     id, key, spec = "set", "s", {"samples": 1}
 
@@ -251,7 +251,7 @@ class Service:
 
 
 def masked(row, mask):
-    """The row as one that trains nothing and says nothing of experts."""
+    """Returns the row without trained tokens and without experts."""
     return {**without(row), mask: [0] * len(row[mask])}
 
 
@@ -291,13 +291,13 @@ refused = {}
 rows = list(read(file("verl")))
 refused["hole"] = why_refused([rows[0], {**rows[1], "routing": rows[1]["routing"][:-1]}])
 refused["none"] = why_refused(list(read(file("without"))))
-# A row that trains nothing needs none.
+# A row that trains nothing needs no experts.
 blank = {**rows[0], "routing": [], "response_mask": [0] * len(rows[0]["responses"])}
 assert routing.arrays([blank, rows[1]], media)[0].tolist() == [[[0, 1], [0, 1]]]
 assert routing.arrays([blank], media, (2, 2))[0].tolist() == [BLANK]
 refused["absent"] = why_refused(rows, f"{folder}/elsewhere")
 refused["nowhere"] = why_refused(rows, None)
-# Rows are read one by one, and what they name is looked at before.
+# All rows are checked first. Then their bytes are read, row by row.
 one_by_one = routing.each_array([*rows, {**rows[0], "routing": [{**part, "sha256": "0" * 64} for part in rows[0]["routing"]]}], media)
 assert [len(next(one_by_one)) for _ in rows] == [routing.length(row) - 1 for row in rows]
 refused["late"] = why(lambda: next(one_by_one))

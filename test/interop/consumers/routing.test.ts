@@ -1,6 +1,6 @@
 /**
- * The experts of each token stand at their token in the batches that verl and SkyRL make of our rows by their own code, and in the
- * fields of trainers that no registry has. With a checkout, their own code reads them too:
+ * verl and SkyRL make batches of our rows by their own code. These have the experts of each token at that token. So do the fields
+ * that we write for trainers in no registry. With a checkout, such a trainer's own code reads them too:
  *
  *     ALIDADE_PRIME_RL=~/prime-rl ALIDADE_MILES=~/miles npm test -- consumers/routing
  */
@@ -23,7 +23,7 @@ import { consumerScripts, consumersPlace } from "./place.ts";
 const scratch = scratchFolder("consumer-routing");
 const formats = ["flat", "verl", "skyrl", "slime", "miles", "prime-rl", "nemo-rl"];
 
-/** By trainer, then by row: the experts of its tokens from the first one. */
+/** `told`: the experts of the tokens, by trainer and row, from the first token on. */
 type Answer = {
   told: Record<string, number[][][][]>;
   refused: Record<string, string>;
@@ -32,7 +32,7 @@ type Answer = {
   logged: string[];
 };
 
-test("trainers get the experts of each token at that token, and rows that lack some are refused", { timeout: 900_000 }, async (t) => {
+test("trainers get each token's experts at that token, and rows that lack some are refused", { timeout: 900_000 }, async (t) => {
   if (!(await need(t, "consumers"))) return;
   const files = new Map<string, Buffer>();
   const trajectories = [routed(goldenTrajectory(), files), routed(goldenSibling(), files)];
@@ -61,7 +61,7 @@ test("trainers get the experts of each token at that token, and rows that lack s
   for (const one of answer.left_out) t.diagnostic(one);
   const all = wanted.get("all") ?? [];
   assert.equal(all.length, 4);
-  // One row a rollout, and no token behind the last trained one.
+  // One row a rollout, which ends at its last trained token.
   const longest = [all[1], all[3]];
   const expected: Record<string, unknown> = {
     ...{ verl_loop: all, verl_queue: all, verl_batch: all, skyrl: all, slime: all, miles: all, prime_rl: all },

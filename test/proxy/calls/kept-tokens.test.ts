@@ -58,7 +58,7 @@ test("a parser that takes the rest of a thought for words, or of words for a tho
   assert.ok(!isMisread(text, "tool_call", "", "<tool_call>"));
 });
 
-test("weights that an engine tells of tokens behind kept ones are told of their places in the whole sample", () => {
+test("weight spans that an engine reports are moved behind the kept tokens of the call", () => {
   const kept: KeptTokens = {
     prompt: promptTokens([], { token_ids: [1, 2] }),
     ...{ ids: [3, 4, 5], logprobs: [-1, -1, -1], tokens: [], parts: [{ type: "text", text: "abc" }] },

@@ -94,7 +94,7 @@ test("later turns ask for and store the rows of their own tokens alone: all turn
   );
 });
 
-test("experts of a call of other weights, or of unnamed ones, do not stand for a later call's: it asks for and stores all of its own", async () => {
+test("a call asks for and stores all its experts if an earlier call had other weights or unnamed ones", async () => {
   const unnamed = await play("told", "buffered", null);
   await using at = await enginesAt((_, __, index) => turns[index] ?? {}, { a: { routing: "told", policy: named } });
   const client = await at.open({ purpose: "train", continuity: "auto", relay: "buffered" });
@@ -110,17 +110,17 @@ test("experts of a call of other weights, or of unnamed ones, do not stand for a
   );
   for (const all of [unnamed.calls, calls]) assert.deepEqual(new Set(all.map(({ routing }) => routing?.start)), new Set([0]));
   assert.ok((at.engines.a?.requests ?? []).every((request) => !request.routed_experts_prompt_start));
-  // Tokens that both saw keep the experts of the first one.
+  // Tokens that both calls share keep the experts of the first call.
   for (const trajectory of [unnamed.trajectory, await client.trajectory()]) assert.ok([...selectRows(trajectory).rows].every(isRouted));
 });
 
-test("tokens of the session's own calls have no other model's experts, whether its own are on record or not", async () => {
+test("tokens of the session's own calls never get another model's experts, even if their own are not on record", async () => {
   assert.deepEqual(expertsOfPrompt(["judge", "own"]), ["own"]);
   assert.deepEqual(expertsOfPrompt(["judge", null]), []);
   assert.deepEqual(expertsOfPrompt(["judge"]), ["judge"]);
 });
 
-/** Plays one conversation again with each call: the first is another model's. Returns what the prompt's tokens have; null: not told. */
+/** Plays one conversation once for each call. `judge`: another model. null: no experts. Returns the experts of the prompt's tokens. */
 function expertsOfPrompt(calls: readonly (string | null)[]): string[] {
   const log = new LogBuilder();
   const says = assistant("yes");

@@ -41,7 +41,7 @@ test("no route of the control listener answers without its token, and a session'
   assert.equal(at.proxy.pool.named("a").gate, null);
 });
 
-test("the screen of a session is a picture, and a session without one says so", async () => {
+test("the screen of a session is a picture, and the answer for a session without one says so", async () => {
   await using at = await enginesAt(() => ({ text: "ok" }), { a: {} });
   const { session } = await at.proxy.openSession({});
   const headers = { authorization: `Bearer ${controlToken}` };

@@ -24,7 +24,7 @@ test("a stranger's file beside the logs is no session, and every session that is
   for (const id of await store.list()) assert.equal((await store.read(id)).length, log.entries.length);
 });
 
-test("what a killed replacement of a log left is gone once the session is opened", async (t) => {
+test("opening a session removes the draft that a killed replacement of its log left", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "alidade-disk-"));
   t.after(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, "ses1.jsonl.new"), '{"type":');

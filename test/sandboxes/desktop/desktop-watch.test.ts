@@ -1,11 +1,11 @@
-/** An operator's look at a screen: how often it is taken, and what becomes of a program in the service that does not keep to its part. */
+/** How often an operator's look takes a picture, and what happens if the program in the service breaks its protocol. */
 import assert from "node:assert/strict";
 import { type Duplex, duplexPair } from "node:stream";
 import { test } from "node:test";
 import { DesktopWatch } from "../../../sandboxes/desktop/desktop-watch.ts";
 import { pngOf } from "../../fakes/records/png.ts";
 
-/** A picture behind its length, as the program in the service sends it. */
+/** Writes the length and then the picture, as the program in the service does. */
 function framed(picture: Buffer, length = picture.length): Buffer {
   const head = Buffer.alloc(4);
   head.writeUInt32BE(length, 0);
@@ -15,7 +15,7 @@ function framed(picture: Buffer, length = picture.length): Buffer {
 const red = pngOf(4, 3, [200, 0, 0]);
 const blue = pngOf(4, 3, [0, 0, 200]);
 
-/** A sandbox whose program answers each line with the next of `answers`; null: it ends. */
+/** Makes a sandbox whose program answers each line with the next of `answers`, and ends at null. */
 function sandboxWith(answers: (Buffer | null)[]) {
   const seen = { starts: [] as string[][], lines: 0, streams: [] as Duplex[] };
   const start = async (service: string, argv: string[]): Promise<Duplex> => {
@@ -37,7 +37,7 @@ function sandboxWith(answers: (Buffer | null)[]) {
   return { seen, sandbox: { start } };
 }
 
-test("however many look, one program takes one picture a second", async () => {
+test("one program takes one picture a second for any number of viewers", async () => {
   let now = 0;
   const { seen, sandbox } = sandboxWith([framed(red), framed(blue)]);
   await using watch = new DesktopWatch(sandbox, "screen", () => now);
@@ -61,7 +61,7 @@ const faults: [string, Buffer | null, RegExp][] = [
 ];
 
 for (const [what, answer, message] of faults)
-  test(`a program that ${what} costs a look, and the next one starts it anew`, async () => {
+  test(`a program that ${what} fails one look, and the next look starts it anew`, async () => {
     let now = 0;
     const { seen, sandbox } = sandboxWith([answer, ...(what === "sends two" ? [] : [framed(blue)]), framed(blue)]);
     await using watch = new DesktopWatch(sandbox, "screen", () => now);
@@ -76,7 +76,7 @@ for (const [what, answer, message] of faults)
     assert.equal(seen.starts.length, 2);
   });
 
-test("with the rollout its program ends too, and a look is refused", async () => {
+test("the program ends with its rollout, and later looks are refused", async () => {
   const { seen, sandbox } = sandboxWith([framed(red)]);
   const watch = new DesktopWatch(sandbox, "screen");
   await watch.frame();
@@ -88,7 +88,7 @@ test("with the rollout its program ends too, and a look is refused", async () =>
   assert.equal(seen.starts.length, 1);
 });
 
-/** The picture, with another size in its head. */
+/** Copies the picture with another size in its header. */
 function withSize(png: Buffer, width: number, height: number): Buffer {
   const copy = Buffer.from(png);
   copy.writeUInt32BE(width, 16);

@@ -126,7 +126,7 @@ test("an address that is none, and a variable that is missing, are refused befor
 
 const someKeys = Array.from({ length: 60 }, (_, at) => `set1/roll1/logs/1-${at + 1}.json.zst`);
 
-/** A bucket that lists `someKeys` until all are removed, and hands each removal to `onRemoval`. */
+/** Makes a bucket that lists `someKeys` until all are removed, and passes each removal to `onRemoval`. */
 async function bucketOf(t: TestContext, onRemoval: (answer: () => void) => void) {
   let left = someKeys.length;
   const server = createServer(({ method }, response) => {
@@ -157,7 +157,7 @@ test("keys are removed twenty at once", { timeout: 60_000 }, async (t) => {
   assert.equal(most, 20);
 });
 
-test("a removal ends with its signal, whatever the server does", { timeout: 60_000 }, async (t) => {
+test("a removal ends with its signal, even if the server does not answer", { timeout: 60_000 }, async (t) => {
   const stop = new AbortController();
   let asked = 0;
   const blobs = await bucketOf(t, () => {
@@ -168,7 +168,7 @@ test("a removal ends with its signal, whatever the server does", { timeout: 60_0
   assert.equal(asked, 20, "none is asked for after that");
 });
 
-test("a place that forbids says which rights the key needs", async (t) => {
+test("if a bucket answers 403, the error names the rights that the key needs", async (t) => {
   const server = createServer((_, response) => {
     response.writeHead(403).end("<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>");
   });

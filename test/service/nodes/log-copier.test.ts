@@ -154,7 +154,7 @@ test("a place that refuses a part costs the rollout nothing and is told once; a 
   });
 });
 
-test("a session is followed no longer than its attempt lives, whatever becomes of an earlier part", async () => {
+test("following a session ends with its attempt, even if an earlier part never arrives", async () => {
   const stop = new AbortController();
   const stuck = Object.assign(Object.create(new FolderBlobs(join(scratch, "stuck"))) as FolderBlobs, {
     put: () => {

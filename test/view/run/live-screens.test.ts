@@ -1,4 +1,4 @@
-/** The screen of a running rollout: from the control listener of its process to the page, for a reader with the keys of both. */
+/** The screen of a running rollout, from the control listener of its process to the page of the view. */
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { serveView } from "../../fakes/view/served-view.ts";
 const scratch = scratchFolder("live-screens");
 const png = pngOf(8, 6);
 
-test("the page of a running rollout shows its screen, and without the run's process it shows none", async () => {
+test("the page of a running rollout shows its screen, and shows none without the run's process", async () => {
   await using at = await enginesAt(() => ({ text: "ok" }), { a: {} });
   const { session } = await at.proxy.openSession({ rollout_id: "roll0" });
   session.screen = { frame: async () => png };

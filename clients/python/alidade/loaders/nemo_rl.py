@@ -14,7 +14,7 @@ TEACHER = "teacher_reference_logprobs"
 
 
 def data(rows, processor=None, pictures=None, replay=False):
-    """The datum of each row; with `replay`, each message has the experts of its tokens."""
+    """Returns the datum of each row. With `replay`, each message has the experts of its tokens."""
     rows = list(rows)
     made = [datum(row, processor, pictures) for row in rows]
     if replay:
@@ -24,7 +24,7 @@ def data(rows, processor=None, pictures=None, replay=False):
 
 
 def _replay(log, array):
-    """NeMo RL routes a token of -1 itself."""
+    """Gives each message the experts of its tokens. NeMo RL itself routes a token whose experts are -1."""
     import torch
 
     start = 0

@@ -32,8 +32,8 @@ def generator_output(file, step_wise=False, processor=None, pictures=None, repla
 
 
 def routed(rows, files, form=None):
-    """The column of experts: one array for each row, from the first token of its prompt. {} if the batch trains nothing and nothing says
-    the form of experts: SkyRL wants the column in each batch or in none."""
+    """Returns the column of experts: one array for each row, from the first token of its prompt. Returns {} if no row trains or names
+    experts, and `form` is not given. SkyRL wants the column in each batch or in none."""
     if not form and not any(trains(row) or row.get("routing") for row in rows):
         return {}
     return {"rollout_expert_indices": arrays(rows, files, form)}

@@ -39,13 +39,13 @@ def _rows(file, processor, pictures, replay):
     rows = list(checked(read(file), "teacher_log_probs"))
     for row, routed in zip(rows, replayed(rows, place) if replay else itertools.repeat(None)):
         row.pop("routing", None)
-        # miles has the same fields of the same names.
+        # miles uses the same field names.
         yield {**with_fields(row, place, processor, "slime"), **({"rollout_routed_experts": routed} if replay else {})}
 
 
 def replayed(rows, files, form=None):
-    """One array for each row, for `rollout_routed_experts`: int32, for all tokens but the last. Both trainers read this form. Each is
-    read when it is asked for."""
+    """Yields `rollout_routed_experts` of each row: an int32 array for all tokens but the last. slime and miles read this form. The bytes
+    of a row are read only when its array is asked for."""
     made = each_array(rows, files, form)
     return (for_each_token(one, length(row) - 1, fill=range(one.shape[2])).astype("int32") for row, one in zip(rows, made))
 

@@ -91,7 +91,7 @@ def data_proto(rows, prompt_length, response_length, pad_token_id, processor=Non
 
 
 def replayed(rows, files, form=None):
-    """One array for each row, for `AgentLoopOutput.routed_experts`: int16, for all tokens of prompt and response or all but the last."""
+    """Returns `AgentLoopOutput.routed_experts` of each row: an int16 array for all tokens, or for all but the last."""
     return [one.astype("int16") for one in arrays(rows, files, form)]
 
 
