@@ -8,11 +8,10 @@ import { dirname, join } from "node:path";
 import { newId } from "../../base/schema/ids.ts";
 import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { ReplayClass } from "../../base/schema/session-log.ts";
-import { workClasses } from "../../base/schema/session-spec.ts";
 import { makeReplays } from "../../cli/commands/replay/make-replays.ts";
 import { executeRun } from "../../cli/commands/run.ts";
 import { loadConfig } from "../../cli/load-config.ts";
-import { type SessionRecording, toRecording, turnsToForkAt } from "../../proxy/index.ts";
+import { type SessionRecording, toRecording, turnsOfMain, turnsToForkAt } from "../../proxy/index.ts";
 import { DiskStore } from "../../proxy/store/index.ts";
 import { RunFolder } from "../../rollouts/index.ts";
 import { type Asked, startForcedEngine } from "./forced-engine.ts";
@@ -103,12 +102,6 @@ export async function measureReplays(options: MeasureOptions): Promise<HarnessRe
 function whyNotWhole({ error, stop_reason, verdict, output_tail }: RolloutRecord): string | null {
   if (error !== null) return `${error.code}: ${error.message}`;
   return verdict?.reward == null ? `it has no reward (${stop_reason}): ${output_tail?.slice(-200)}` : null;
-}
-
-/** Returns the numbers of the main agent's turns, as `alidade show` prints them. */
-function turnsOfMain({ calls }: SessionRecording): number[] {
-  const own = calls.filter(({ call: { begun, turn } }) => begun.agent === "main" && workClasses.includes(begun.request_class) && turn);
-  return own.map(({ number }) => number);
 }
 
 function countsOf({ calls }: SessionRecording): { calls: number; agents: number } {

@@ -6,7 +6,7 @@ import type { Exchange } from "../http/exchange.ts";
 import type { Call } from "../session/call.ts";
 import type { Session } from "../session/session.ts";
 import { copyCall } from "./copy-call.ts";
-import { isWork } from "./cut.ts";
+import { isWork } from "./is-work.ts";
 import type { PlacedRequest, Replay, ReplayRequest } from "./replay.ts";
 
 /** A request of a session that replays: as it was sent, and as it was placed. */

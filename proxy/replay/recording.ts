@@ -4,17 +4,21 @@ import type { Tool } from "../../base/schema/message.ts";
 import type { CallFinished, LogLine, Opened, Tried } from "../../base/schema/session-log.ts";
 import type { Call } from "../session/call.ts";
 import { SessionState } from "../session/session-state.ts";
+import { type Conversations, conversationsOf } from "./conversations.ts";
 
 export type RecordedCall = {
   call: Call;
   /** From 1, in the order in which they were begun, as `alidade show` numbers them. */
   number: number;
+  /** Where the log says that it was begun, and that it had ended: places among its lines. `endedAt`: null, as `finished`. */
+  begunAt: number;
+  endedAt: number | null;
   tries: readonly Tried[];
   /** null: it is not known what came of it. */
   finished: CallFinished | null;
 };
 
-export type SessionRecording = {
+export type SessionRecording = Conversations & {
   opened: Opened;
   /** In the order in which they were begun. */
   calls: readonly RecordedCall[];
@@ -32,19 +36,27 @@ export function toRecording(sessionId: string, lines: readonly LogLine[]): Sessi
   const state = new SessionState(opened);
   const tries = new Map<string, Tried[]>();
   const finished = new Map<string, CallFinished>();
-  for (const line of rest) {
+  const begunAt = new Map<string, number>();
+  const endedAt = new Map<string, number>();
+  for (const [place, line] of rest.entries()) {
     // A seal empties the tables.
     if (line.type !== "sealed") state.apply(line);
     if (line.type === "tried") tries.set(line.call_id, [...(tries.get(line.call_id) ?? []), line]);
-    else if (line.type === "call_finished") finished.set(line.call_id, line);
+    else if (line.type === "call_begun") begunAt.set(line.call_id, place);
+    else if (line.type === "call_finished") {
+      finished.set(line.call_id, line);
+      endedAt.set(line.call_id, place);
+    }
   }
   const calls = [...state.calls.values()].map((call, index) => ({
     call,
     number: index + 1,
+    begunAt: begunAt.get(call.id) ?? 0,
+    endedAt: endedAt.get(call.id) ?? null,
     tries: tries.get(call.id) ?? [],
     finished: finished.get(call.id) ?? null,
   }));
-  return { opened, calls, tools: state.tools };
+  return { opened, calls, tools: state.tools, ...conversationsOf(calls) };
 }
 
 /** Returns the engines that got this call's prompt, the last one first. */

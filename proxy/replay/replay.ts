@@ -10,8 +10,9 @@ import type { CallLabels } from "../dialects/index.ts";
 import type { Call } from "../session/call.ts";
 import { pausedWithin } from "../session/paused-within.ts";
 import { compareRequests, type RequestComparison, rankOf } from "./compare-requests.ts";
-import { type Cut, isAnswered, isWork } from "./cut.ts";
+import { type Cut, isAnswered } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
+import { isWork } from "./is-work.ts";
 import type { RecordedCall, SessionRecording } from "./recording.ts";
 
 export type ReplayOptions = {
