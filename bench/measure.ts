@@ -45,12 +45,22 @@ export function cpuSeconds(pid: number): number | null {
   }
 }
 
-/** The same of a process, the children that it has now, and all that it had. */
-export function cpuSecondsWithChildren(pid: number): number | null {
+/** The same of a process and of the children that it had and waited for. */
+export function cpuSecondsWithEnded(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const own = fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / ticksPerSecond;
+    return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / ticksPerSecond;
+  } catch {
+    return null;
+  }
+}
+
+/** The same of a process, the children that it has now, and all that it had. */
+export function cpuSecondsWithChildren(pid: number): number | null {
+  const own = cpuSecondsWithEnded(pid);
+  if (own === null) return null;
+  try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
     return children.reduce((sum, child) => sum + (cpuSeconds(Number(child)) ?? 0), own);
   } catch {
