@@ -107,10 +107,10 @@ async function openView(folder: string) {
       const megabytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1e3;
       return { now: megabytes("VmRSS"), most: megabytes("VmHWM") };
     },
-    /** Seconds of all its threads, which other work on the machine does not change much. */
+    /** Seconds of all its threads and of the process that made the index, which other work on the machine does not change much. */
     cpu: async (): Promise<number> => {
       const fields = (await readFile(`/proc/${child.pid}/stat`, "utf8")).split(") ")[1]?.split(" ") ?? [];
-      return (Number(fields[11]) + Number(fields[12])) / 100;
+      return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / 100;
     },
     async [Symbol.asyncDispose]() {
       child.kill("SIGINT");

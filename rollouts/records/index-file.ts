@@ -140,7 +140,10 @@ export function isSame(seen: SeenFile | null, now: { ino: number; size: number; 
 }
 
 /** Logs of sessions that neither a trajectory nor a record tells of. */
-export async function looseSessions(folder: string, { trajectories, records }: IndexFile): Promise<string[]> {
+export async function looseSessions(
+  folder: string,
+  { trajectories, records }: Pick<IndexFile, "trajectories" | "records">,
+): Promise<string[]> {
   // Without lists of all rows: this is asked for each page.
   const told = new Set<string | null>();
   for (const { figures } of trajectories) told.add(figures.session_id);

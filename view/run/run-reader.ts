@@ -15,6 +15,7 @@ import { type IndexFile, indexedFiles, openIndex, refreshIndex, type TrajectoryF
 import { countedAttempts } from "./counted-attempts.ts";
 import { type Entry, isOpen, toEntries } from "./entries.ts";
 import type { EntryTest } from "./filters.ts";
+import { type OpenIndexOptions, openIndexApart } from "./open-index-apart.ts";
 import { OpenSessions } from "./open-sessions.ts";
 import { paced } from "./paced.ts";
 import { RecentlyRead } from "./recently-read.ts";
@@ -44,8 +45,8 @@ export class RunReader implements ViewedRun {
     this.#take(index);
   }
 
-  static async open(folder: string): Promise<RunReader> {
-    return new RunReader(folder, await openIndex(folder));
+  static async open(folder: string, options?: OpenIndexOptions): Promise<RunReader> {
+    return new RunReader(folder, await openIndexApart(folder, options));
   }
 
   get version(): number {

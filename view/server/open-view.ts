@@ -4,6 +4,7 @@ import type { ControlEnv } from "../../proxy/control/index.ts";
 import { comparedLinks, otherLinks, type PageLinks, servedLinks } from "../page/links.ts";
 import type { ShownWork } from "../render-html.ts";
 import { LiveScreens } from "../run/live-screens.ts";
+import type { OpenIndexOptions } from "../run/open-index-apart.ts";
 import { RunReader } from "../run/run-reader.ts";
 import type { TrainerCalls } from "../tokens/token-window.ts";
 import { type TextSources, Vocabulary } from "../tokens/vocabulary.ts";
@@ -12,7 +13,7 @@ import { RunEvents } from "./run-events.ts";
 import { answerBelow, viewApp } from "./view-app.ts";
 import { ViewListener } from "./view-listener.ts";
 
-export type ViewOrder = {
+export type ViewOrder = OpenIndexOptions & {
   folder: string;
   /** 0: any free port. */
   port: number;
@@ -30,8 +31,8 @@ export type OpenView = AsyncDisposable & { url: string; reader: RunReader };
 
 export async function openView(order: ViewOrder): Promise<OpenView> {
   const stopped = new AbortController();
-  const reader = await RunReader.open(order.folder);
-  const other = order.other === undefined ? null : await RunReader.open(order.other);
+  const reader = await RunReader.open(order.folder, order);
+  const other = order.other === undefined ? null : await RunReader.open(order.other, order);
   const app = await appOf(reader, other === null ? servedLinks : comparedLinks, order, stopped.signal, other);
   // It stands in front of the run's own routes, which would answer that there is no such page.
   const all = new Hono<ControlEnv>();

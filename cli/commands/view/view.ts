@@ -45,8 +45,9 @@ export function view(program: Command): void {
       if (flags.static !== undefined) return await toFiles(folder, flags.static, { texts, trainer }, flags);
       const key = newKey();
       const { port } = flags;
+      const note = (sentence: string): void => say(`alidade: ${sentence}`, "warn");
       const other = flags.with === undefined ? undefined : await runFolderOf(flags.with);
-      await using opened = await openView({ folder, port, key, texts, trainer, other, workOf });
+      await using opened = await openView({ folder, port, key, texts, trainer, other, workOf, signal, note });
       const url = `${opened.url}/?key=${key}`;
       print(flags.json ? JSON.stringify({ run: folder, url }) : url);
       say(`alidade: ${folder}, ${opened.reader.rollouts.length} rollouts; the link works on this machine until Ctrl-C`);
