@@ -5,7 +5,7 @@
 
 import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../base/schema/message.ts";
 import type { SampledToken } from "../base/schema/sampled-token.ts";
-import type { LogprobSemantics, RoutingType, WeightSpan } from "../base/schema/session-log.ts";
+import type { LogprobSemantics, RoutingReason, RoutingType, WeightSpan } from "../base/schema/session-log.ts";
 import type { IdText } from "../base/tokens/id-text.ts";
 import type { ImageSpan, PictureTokens } from "../base/tokens/image-spans.ts";
 import type { SpelledToken } from "./chat/spelled-pieces.ts";
@@ -61,7 +61,8 @@ export type SampleEvent =
   | { type: "tool-call"; id: string; name: string; arguments: string }
   /** Sampled ids with one logprob each (nats; null where that one is missing). `tokens`: one for each id, where they were asked for. */
   | { type: "tokens"; token_ids: number[]; logprobs: (number | null)[]; tokens?: SampledToken[] }
-  | { type: "routing"; routing: RoutedExperts }
+  /** null: the engine told experts, but not as many as the answer's tokens have, or in another encoding. */
+  | { type: "routing"; routing: RoutedExperts | null }
   /** Where the pads of each picture stand in the prompt, in the order of the request. Absent: the engine does not tell. */
   | { type: "images"; spans: ImageSpan[] }
   | {
@@ -78,7 +79,7 @@ export type SampleEvent =
 
 /**
  * Which experts the tokens took. Has one row for each token of prompt and sample, from token `start` on. A row has `top_k` numbers for
- * each layer with experts, in the order of the layers. The last sampled token has no row.
+ * each layer, in the order of the layers; they are 0 if the layer has no experts. The last sampled token has no row.
  */
 export type RoutedExperts = { start: number; rows: number; layers: number; top_k: number; dtype: RoutingType; bytes: Buffer };
 
@@ -129,8 +130,13 @@ export type EngineFacts = {
   weight_version?: string | null;
   /** Number of experts of the model; 0: it has none. Absent: unknown. */
   experts?: number;
-  /** The server tells which experts the tokens took, if no client follows the stream. Absent: the probe did not see this. */
-  routing?: true;
+  /**
+   * For which answers the server tells the experts of the tokens: `all`, or those of conversations that no client follows. It is
+   * never asked for prompts with pictures. Absent: the probe did not see this.
+   */
+  routing?: "all" | "not_live";
+  /** Why the server is not asked for experts although it tells them. */
+  routing_missing?: RoutingReason;
   /** Hash of the token ids of a fixed conversation, `tokenizer` of fixed texts: two servers that agree, render alike. */
   fingerprints?: { template: string | null; tokenizer: string | null };
 };

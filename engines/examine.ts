@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../base/errors.ts";
 import { type Message, Role, type Sampling, type Tool } from "../base/schema/message.ts";
+import { routingReasons } from "../base/schema/reasons/routing.ts";
 import { type RolePlaces, rolePlaces } from "./chat/template-facts.ts";
 import type { Engine, EngineFacts, SampleEvent } from "./engine.ts";
 
@@ -103,15 +104,22 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
 }
 
 /** Yields no finding if the model is not known to have experts. */
-function* experts({ experts, routing, engine }: EngineFacts): Generator<Finding> {
+function* experts({ experts, routing, routing_missing, engine }: EngineFacts): Generator<Finding> {
+  const count = experts ? `${experts}: ` : "";
   if (routing) {
-    const count = experts ? `${experts}: ` : "";
-    yield row("experts", `${count}which of them each token took is recorded, in sessions that are not live`, "ok");
-  } else if (experts) {
-    const advice = engine === "vllm" ? `start vLLM with --enable-return-routed-experts; without it ${pickedAgain}` : pickedAgain;
-    yield row("experts", `${experts}: which of them each token took is not recorded`, "gap", advice);
+    const but = routing === "all" ? "" : ", in sessions that are not live";
+    yield row("experts", `${count}which of them each token took is recorded${but}`, "ok");
+  } else if (experts || routing_missing) {
+    const cure = routing_missing ? routingReasons[routing_missing].cure : flagged.get(engine);
+    const advice = cure === undefined ? pickedAgain : `${cure}; without it ${pickedAgain}`;
+    yield row("experts", `${count}which of them each token took is not recorded`, "gap", advice);
   }
 }
+
+const flagged = new Map([
+  ["vllm", "start vLLM with --enable-return-routed-experts"],
+  ["sglang", "start SGLang with --enable-return-routed-experts"],
+]);
 
 const pickedAgain =
   "the trainer picks experts again, so its ratio differs from 1: give tokens less weight by it or reject them, and see `fidelity --trainer-logprobs`";

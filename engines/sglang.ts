@@ -4,8 +4,10 @@
  * the pairs. Wire facts: SGLang 0.5.23, see ARCHITECTURE.md, "What an engine must give".
  */
 import { z } from "zod";
+import { imagesIn } from "../base/media/stored-picture.ts";
 import type { Message, Prompt, Tool } from "../base/schema/message.ts";
 import { isMeasured } from "./chat/alignment.ts";
+import type { ModelExperts } from "./chat/experts.ts";
 import { firstFacts } from "./chat/first-facts.ts";
 import { logprobKind } from "./chat/logprob-kind.ts";
 import { plainWording, toChatMessages, toChatToolChoice, toChatTools, verbatimWording } from "./chat/messages.ts";
@@ -26,7 +28,8 @@ import type {
 import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
 import { InputLogprobs, toRankedTokens } from "./sglang/input-logprobs.ts";
-import { Id, replyEvents, SglangReply } from "./sglang/reply.ts";
+import { Id, replyEvents, SglangReply, toldExperts } from "./sglang/reply.ts";
+import { type KnownExperts, RoutingOptions, readRouting, whyRowsAreLost } from "./sglang/routing.ts";
 import { sglangSampledNothing } from "./sglang/sampled-nothing.ts";
 import { toGenerateSampling, toSglangSampling } from "./sglang/sampling.ts";
 
@@ -45,6 +48,8 @@ class SglangEngine implements Engine {
   readonly tellsTokens = true;
   readonly #client: EngineClient;
   #wording = plainWording;
+  /** Found by the probe: the model's experts, if the server tells which ones the tokens took; null: it is not asked. */
+  #experts: KnownExperts | null = null;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
     this.#client = new EngineClient({ ...options, sampledNothing: sglangSampledNothing });
@@ -55,13 +60,16 @@ class SglangEngine implements Engine {
   }
 
   async probe(signal: AbortSignal): Promise<EngineFacts> {
-    const { facts, model } = await firstFacts(this, this.#client, signal);
+    this.#experts = null;
+    const { weight_version = null, model_path = null } = await this.#modelInfo(signal);
+    const { facts, model, experts } = await firstFacts(this, this.#client, signal, model_path);
     const info = ServerInfo.safeParse(await this.#client.json("GET", "/get_server_info", undefined, signal).catch(() => null)).data;
     facts.version = info?.version ?? null;
-    facts.weight_version = await this.weightVersion(signal);
+    facts.weight_version = weight_version;
     if (model === null) return facts;
     this.#wording = facts;
-    const cold = await this.#probeOnce(model, 1, {}, signal);
+    const cold = await this.#probeOnce(model, 1, asksForExperts(), signal);
+    if (cold.experts !== null) Object.assign(facts, this.#lookAtExperts(cold, cold.experts, experts, info));
     facts.token_ids = cold.prompt && cold.sampled;
     facts.logprobs = cold.logprob !== null;
     if (facts.logprobs) {
@@ -83,16 +91,18 @@ class SglangEngine implements Engine {
 
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
     let isOver = false;
+    const experts = imagesIn(request.messages).length > 0 ? null : this.#experts;
+    const asks = experts === null ? {} : asksForExperts(request.routing_start);
     try {
       const response = request.prompt
-        ? await this.#client.open("/generate", toGenerate(request, request.prompt), signal, request.call_id)
-        : await this.#client.open("/v1/chat/completions", this.#chatBody(request), signal, request.call_id);
+        ? await this.#client.open("/generate", { ...toGenerate(request, request.prompt), ...asks }, signal, request.call_id)
+        : await this.#client.open("/v1/chat/completions", { ...this.#chatBody(request), ...asks }, signal, request.call_id);
       yield { type: "accepted", status: 200 };
       const text = await response.text().catch((error: unknown) => {
         throw this.#client.brokenOff(error, signal);
       });
       isOver = true;
-      yield* replyEvents(this.baseUrl, text, request);
+      yield* replyEvents(this.baseUrl, text, request, experts);
     } finally {
       // A server that computes a whole answer may not notice a closed connection.
       if (!isOver && signal.aborted) void this.#abortRequest(request.call_id);
@@ -200,17 +210,40 @@ class SglangEngine implements Engine {
   }
 
   async weightVersion(signal: AbortSignal): Promise<string | null> {
+    return (await this.#modelInfo(signal)).weight_version ?? null;
+  }
+
+  async #modelInfo(signal: AbortSignal): Promise<z.infer<typeof ModelInfo>> {
+    let found: z.infer<typeof ModelInfo> = {};
     for (const path of ["/model_info", "/get_model_info"]) {
       const info = ModelInfo.safeParse(await this.#client.json("GET", path, undefined, signal).catch(() => null));
-      if (info.data?.weight_version) return info.data.weight_version;
+      if (info.data?.weight_version) return info.data;
+      found = { ...info.data, ...found };
     }
-    return null;
+    return found;
+  }
+
+  /** `told`: the experts of the tokens of the probe. */
+  #lookAtExperts(
+    { tokens }: SglangProbe,
+    told: string,
+    experts: ModelExperts | null,
+    options: z.infer<typeof RoutingOptions> | undefined,
+  ): Pick<EngineFacts, "routing" | "routing_missing"> {
+    const lost = whyRowsAreLost(options);
+    if (lost !== null) return { routing_missing: lost };
+    if (experts === null || experts.row === null) return { routing_missing: "no_shape" };
+    const known = { count: experts.count, row: experts.row };
+    if (readRouting(told, 0, tokens, known) === null) return { routing_missing: "misfit" };
+    this.#experts = known;
+    return { routing: "all" };
   }
 
   async #probeOnce(model: string, temperature: number, extra: Record<string, unknown>, signal: AbortSignal): Promise<SglangProbe> {
     const body = { ...probeBody(model, temperature), ...extra };
     const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal);
-    const choice = SglangReply.safeParse(answer).data?.choices[0];
+    const reply = SglangReply.safeParse(answer).data;
+    const choice = reply?.choices[0];
     // The list has two entries, and one of them is the best token's.
     const best = choice?.meta_info?.output_top_logprobs?.[0] ?? [];
     const sampled = choice?.meta_info?.output_token_logprobs?.[0];
@@ -222,6 +255,8 @@ class SglangEngine implements Engine {
       meta: choice?.meta_info != null,
       logprob: isMeasured(sampled?.[0]) ? sampled[0] : null,
       best: known.length > 0 ? Math.max(...known) : null,
+      experts: reply === undefined ? null : toldExperts(reply),
+      tokens: (choice?.prompt_token_ids?.length ?? 0) + (choice?.meta_info?.output_token_logprobs?.length ?? 0),
     };
   }
 
@@ -244,6 +279,11 @@ class SglangEngine implements Engine {
 
 /** `logprobs` fills the meta info; without it there are ids and no logprobs. */
 const idFields = { return_prompt_token_ids: true, return_token_ids: true, return_meta_info: true, logprobs: true };
+
+/** `start`: the first token whose experts are asked for. */
+function asksForExperts(start = 0): Record<string, unknown> {
+  return { return_routed_experts: true, ...(start > 0 && { routed_experts_start_len: start }) };
+}
 
 function probeBody(model: string, temperature: number): Record<string, unknown> {
   return { model, messages: [{ role: "user", content: "ping" }], max_tokens: 1, temperature, top_logprobs: 2, stream: false, ...idFields };
@@ -277,10 +317,14 @@ type SglangProbe = {
   logprob: number | null;
   /** The likeliest token's; null where the server lists none. */
   best: number | null;
+  /** As the server tells them; null: it does not. */
+  experts: string | null;
+  /** How many prompt and sample have together. */
+  tokens: number;
 };
 
-const ServerInfo = z.looseObject({ version: z.string().nullish() });
-const ModelInfo = z.looseObject({ weight_version: z.string().nullish() });
+const ServerInfo = RoutingOptions.extend({ version: z.string().nullish() });
+const ModelInfo = z.looseObject({ weight_version: z.string().nullish(), model_path: z.string().nullish().catch(null) });
 const Tokenized = z.looseObject({ tokens: z.array(Id) });
 const Scored = z.looseObject({ meta_info: InputLogprobs });
 const Detokenized = z.looseObject({ text: z.string() });

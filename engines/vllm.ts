@@ -27,7 +27,6 @@ import type {
   RankedToken,
   Rendered,
   RenderSource,
-  RoutedExperts,
   SampleEvent,
   SampleRequest,
   ScoredImages,
@@ -108,7 +107,7 @@ class VllmEngine implements Engine {
     facts.token_ids = cold.prompt_ids && cold.token_ids;
     facts.logprobs = cold.logprob !== null;
     this.#tellsRouting = cold.routing && facts.token_ids;
-    if (this.#tellsRouting) facts.routing = true;
+    if (this.#tellsRouting) facts.routing = "not_live";
     if (facts.logprobs) {
       const warm = cold.best === null ? null : await this.#probeOnce({ ...probeBody(model, 2), ...withBest }, signal);
       facts.logprob_semantics = logprobKind(cold.best, warm?.best ?? null);
@@ -166,10 +165,10 @@ class VllmEngine implements Engine {
       events = [];
       if (read.length > 0) take(read);
     };
-    let routing: RoutedExperts | null = null;
+    let routing: Extract<SampleEvent, { type: "routing" }> | null = null;
     const readWhole = async (): Promise<void> => {
       const { chunk, experts } = wholeAnswer(await response.text());
-      routing = experts === null ? null : readRouting(experts, request.routing_start ?? 0);
+      if (experts !== null) routing = { type: "routing", routing: readRouting(experts, request.routing_start ?? 0) };
       try {
         reader.read(chunk, events);
         reader.finish();
@@ -202,7 +201,7 @@ class VllmEngine implements Engine {
       else response.abandon();
     }
     const last = reader.end();
-    if (routing !== null) last.splice(-1, 0, { type: "routing", routing });
+    if (routing !== null) last.splice(-1, 0, routing);
     const places = await rendering;
     if (places && echo) {
       const differs = promptComplaint(IdText.of(places.token_ids), { token_ids: echo });

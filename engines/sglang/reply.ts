@@ -12,9 +12,15 @@ import { promptComplaint } from "../chat/prompt-echo.ts";
 import { messageEvents, ReplyMessage } from "../chat/reply.ts";
 import { type SaidToken, sampledToken, withOwnBytes } from "../chat/sampled-tokens.ts";
 import type { SampleEvent, SampleRequest } from "../engine.ts";
+import { type KnownExperts, readRouting } from "./routing.ts";
 
-/** Throws `engine_error` for what is not of SGLang's shape. */
-export function replyEvents(baseUrl: string, text: string, request: SampleRequest): Generator<SampleEvent> {
+/** `experts`: those of the model, if the request asked which ones the tokens took. Throws `engine_error` for what is not of SGLang's shape. */
+export function replyEvents(
+  baseUrl: string,
+  text: string,
+  request: SampleRequest,
+  experts: KnownExperts | null = null,
+): Generator<SampleEvent> {
   const notOurs = (why: string) =>
     new AlidadeError(
       "engine_error",
@@ -27,7 +33,7 @@ export function replyEvents(baseUrl: string, text: string, request: SampleReques
     throw notOurs(messageOf(error));
   }
   const parsed = request.prompt ? GenerateReply.transform(toChatReply).safeParse(value) : SglangReply.safeParse(value);
-  if (parsed.success) return toEvents(parsed.data, request);
+  if (parsed.success) return toEvents(parsed.data, request, experts);
   const issue = parsed.error.issues[0];
   throw notOurs(`${issue?.path.join(".")}: ${issue?.message}`);
 }
@@ -43,7 +49,7 @@ function toChatReply({ text, output_ids, prompt_token_ids, meta_info }: z.infer<
   return { choices: [choice], usage: { prompt_tokens: meta_info.prompt_tokens, completion_tokens: meta_info.completion_tokens } };
 }
 
-function* toEvents(reply: SglangReply, request: SampleRequest): Generator<SampleEvent> {
+function* toEvents(reply: SglangReply, request: SampleRequest, experts: KnownExperts | null): Generator<SampleEvent> {
   const [choice] = reply.choices;
   const meta = choice.meta_info ?? null;
   if (choice.prompt_token_ids?.length) yield { type: "prompt", token_ids: choice.prompt_token_ids };
@@ -53,6 +59,11 @@ function* toEvents(reply: SglangReply, request: SampleRequest): Generator<Sample
   const { ids, logprobs, misaligned } = sampledOf(choice, reply.usage?.completion_tokens ?? null, promptIds);
   const tokens = request.token_logprobs && tokensOf(meta, request.token_logprobs.top);
   if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs, ...(tokens && { tokens }) };
+  const routed = toldExperts(reply);
+  if (routed !== null && experts !== null) {
+    const tokens = (choice.prompt_token_ids?.length ?? 0) + ids.length;
+    yield { type: "routing", routing: readRouting(routed, request.routing_start ?? 0, tokens, experts) };
+  }
   const weights = weightsOf(reply, ids.length);
   yield {
     type: "end",
@@ -68,6 +79,11 @@ function* toEvents(reply: SglangReply, request: SampleRequest): Generator<Sample
     ...(weights && { weights }),
     ...(misaligned && { misaligned }),
   };
+}
+
+/** 0.5.23 tells them in the meta info if that is asked for, else beside the choices. */
+export function toldExperts({ choices: [choice], sglext }: SglangReply): string | null {
+  return choice.meta_info?.routed_experts ?? sglext?.routed_experts ?? null;
 }
 
 /** Ids and logprobs from the pairs of the meta info, held against every other place where the reply says them. */
@@ -139,6 +155,7 @@ const Meta = z.looseObject({
   cached_tokens: z.number().int().nullish(),
   output_token_logprobs: z.array(Pair).nullish(),
   output_top_logprobs: z.array(z.array(Pair).nullable()).nullish(),
+  routed_experts: z.string().nullish().catch(null),
   ...Weights,
 });
 const Choice = z.looseObject({
@@ -164,8 +181,12 @@ export const SglangReply = z.looseObject({
     })
     .nullish(),
   metadata: z.looseObject(Weights).nullish(),
+  sglext: z
+    .looseObject({ routed_experts: z.string().nullish().catch(null) })
+    .nullish()
+    .catch(null),
 });
-type SglangReply = z.infer<typeof SglangReply>;
+export type SglangReply = z.infer<typeof SglangReply>;
 
 /** What `/generate` answers: a text that no parser has seen. */
 const GenerateReply = z.looseObject({

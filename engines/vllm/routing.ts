@@ -1,6 +1,6 @@
 /**
  * Reads the experts of the tokens in an answer of vLLM 0.32 with `--enable-return-routed-experts`. Only unstreamed answers have them:
- * base64 of a `.npy` file with the shape (tokens, layers, experts a token). Row 0 is about the prompt's token
+ * base64 of a `.npy` file with the shape (tokens, layers, experts a token). A layer without experts has zeros. Row 0 is about the prompt's token
  * `routed_experts_prompt_start`. The last sampled token has no row, because the engine computed nothing on it.
  */
 import { routingBytesOf } from "../../base/schema/session-log.ts";

@@ -57,11 +57,11 @@ export class Sample implements Keepable {
   readonly #images: readonly ImagePart[];
   /** Where their pads stand; null: the engine has not told it. */
   #spans: ImageSpan[] | null = null;
-  #routing: RoutedExperts | null = null;
+  #routing: RoutedExperts | "unreadable" | null = null;
   /** The first rows, which the engine is asked to leave out of `#routing`. */
   #routedBase: RoutedBase | null = null;
-  /** The engine tells no experts for this request. */
-  readonly #isStreamed: boolean;
+  /** The engine is not asked for the experts of this request. */
+  readonly #isUnasked: boolean;
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
   /** False when the engine reports other prompt ids than those that it was given. */
@@ -87,11 +87,12 @@ export class Sample implements Keepable {
     this.#bases = bases;
     this.#images = imagesIn(request.messages);
     this.#marks = request.live ? null : [];
-    this.#isStreamed = request.live === true || request.prompt !== undefined || this.#images.length > 0;
     this.#kept = kept;
     if (kept) this.#goOnFrom(kept);
     this.#engine = lease?.engine.name ?? null;
     this.#facts = lease?.facts ?? null;
+    const isTold = this.#facts?.routing === "all" || (request.live !== true && request.prompt === undefined);
+    this.#isUnasked = this.#images.length > 0 || !isTold;
     this.#policy = lease?.policy ?? null;
     this.#grammar = isUnderGrammar(request, lease?.engine ?? null);
   }
@@ -101,7 +102,7 @@ export class Sample implements Keepable {
     this.#continued = continued ?? null;
     if (!continued?.prompt_ids) return {};
     const { record, prompt_ids } = continued;
-    const isAsked = this.#facts?.routing && !this.#isStreamed && record.mode === "continued";
+    const isAsked = this.#facts?.routing && !this.#isUnasked && record.mode === "continued";
     this.#routedBase = isAsked ? this.#routedWithin(record.from_call_id, record.kept) : null;
     return { prompt_ids, ...(this.#routedBase && { routing_start: this.#routedBase.length }) };
   }
@@ -135,7 +136,7 @@ export class Sample implements Keepable {
         this.#spans = event.spans;
         return false;
       case "routing":
-        this.#routing = event.routing;
+        this.#routing = event.routing ?? "unreadable";
         return false;
       case "tokens":
         for (const id of event.token_ids) this.#sampledIds.push(id);
@@ -275,7 +276,7 @@ export class Sample implements Keepable {
     return sampledRouting({
       facts: this.#facts,
       told: this.#routing,
-      isStreamed: this.#isStreamed,
+      isUnasked: this.#isUnasked,
       tokens: this.#prompt.whole.length + this.#sampledIds.length,
       // The request left out the experts of an earlier call. If another model answered, its experts for these tokens are unknown.
       asked: asked && this.#routedWithin(asked.call_id, asked.length),

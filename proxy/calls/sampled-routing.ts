@@ -10,9 +10,10 @@ export type RoutedBase = { call_id: string; length: number };
 
 export type RoutedTokens = {
   facts: EngineFacts | null;
-  told: RoutedExperts | null;
-  /** The engine was not asked for an answer in one piece. */
-  isStreamed: boolean;
+  /** "unreadable": the engine told them, but not in its own encoding. */
+  told: RoutedExperts | "unreadable" | null;
+  /** The engine was not asked for them. */
+  isUnasked: boolean;
   /** Number of tokens of prompt and sample. */
   tokens: number;
   /** First tokens that the engine was asked to leave out. */
@@ -22,11 +23,12 @@ export type RoutedTokens = {
 };
 
 /** Returns null if the model has no experts, or is not known to have any. */
-export function sampledRouting({ facts, told, isStreamed, tokens, asked, known }: RoutedTokens): SampledRouting | null {
+export function sampledRouting({ facts, told, isUnasked, tokens, asked, known }: RoutedTokens): SampledRouting | null {
   if (told === null) {
-    if (!facts?.experts && !facts?.routing) return null;
-    return { missing: facts.routing && isStreamed ? "streamed" : "not_told" };
+    if (!facts?.experts && !facts?.routing && !facts?.routing_missing) return null;
+    return { missing: facts.routing && isUnasked ? "streamed" : (facts.routing_missing ?? "not_told") };
   }
+  if (told === "unreadable") return { missing: "misfit" };
   // The last token has no row, because the engine computes no step on it.
   if (told.start + told.rows !== tokens - 1 || !areExperts(told, facts?.experts ?? null)) return { missing: "misfit" };
   if (told.start !== (asked?.length ?? 0)) return { missing: "misfit" };

@@ -8,7 +8,7 @@ import { anthropicWire } from "../fakes/engines/scripted-anthropic.ts";
 import { ScriptedEngine, type ScriptedReply } from "../fakes/engines/scripted-engine.ts";
 import { googleWire } from "../fakes/engines/scripted-google.ts";
 import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";
-import { sglangWire } from "../fakes/engines/scripted-sglang.ts";
+import { sglangWire, sglangWith } from "../fakes/engines/scripted-sglang.ts";
 import { ScriptedWire, type Wire } from "../fakes/engines/scripted-wire.ts";
 
 export type Scripted = AsyncDisposable & {
@@ -27,19 +27,32 @@ export type Case = {
   streams: boolean;
   /** How this server says that a prompt is too long. */
   overflow: string;
+  /** The same server, where it tells which experts the tokens took. `root`: the folder of its model. */
+  startRouted?: (root: string, script: (request: Record<string, unknown>) => ScriptedReply) => Promise<Scripted>;
 };
 
 const on = (wire: Wire) => (script: (request: Record<string, unknown>) => ScriptedReply) => ScriptedWire.start(wire, script);
 const vllmOverflow = "This model's maximum context length is 10 tokens. However, you requested 20 tokens";
 
 export const cases: Record<string, Case> = {
-  vllm: { start: ScriptedEngine.start, tokens: true, tokenIn: true, streams: true, overflow: vllmOverflow },
+  vllm: {
+    start: ScriptedEngine.start,
+    tokens: true,
+    tokenIn: true,
+    streams: true,
+    overflow: vllmOverflow,
+    async startRouted(root, script) {
+      const engine = await ScriptedEngine.start(script);
+      return Object.assign(engine, { root, routing: "told" as const });
+    },
+  },
   sglang: {
     start: on(sglangWire),
     tokens: true,
     tokenIn: true,
     streams: false,
     overflow: "The input (20 tokens) is longer than the model's context length (10 tokens).",
+    startRouted: (model_path, script) => ScriptedWire.start(sglangWith({ told: "as asked", model_path }), script),
   },
   "llama-cpp": {
     start: on(llamaCppWire),
@@ -91,8 +104,9 @@ export async function withEngine(
   kind: string,
   script: ScriptedReply | ((request: Record<string, unknown>) => ScriptedReply),
   body: (engine: Engine, server: Scripted) => Promise<void>,
+  start: Case["start"] = cases[kind]!.start,
 ): Promise<void> {
-  await using server = await cases[kind]!.start(typeof script === "function" ? script : () => script);
+  await using server = await start(typeof script === "function" ? script : () => script);
   const engine = engineNamed(kind).create({ baseUrl: server.url, apiKey: "key" });
   try {
     await body(engine, server);

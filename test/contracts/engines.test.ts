@@ -4,18 +4,22 @@
  * shape of exchanges with real ones (SGLang 0.5.23, llama-server of 2026).
  */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AlidadeError } from "../../base/errors.ts";
 import type { Tool } from "../../base/schema/message.ts";
 import { IdText } from "../../base/tokens/id-text.ts";
-import type { SampleEvent } from "../../engines/engine.ts";
+import type { Engine, SampleEvent } from "../../engines/engine.ts";
 import { LostAnswer } from "../../engines/http/refusal.ts";
 import { engineNamed, engines } from "../../engines/registry.ts";
+import { expertsAt, scriptedExperts } from "../fakes/engines/npy.ts";
 import { decode, encode, endOfTurn, logprobOf } from "../fakes/engines/scripted-engine.ts";
 import { llamaCppWire } from "../fakes/engines/scripted-llama-cpp.ts";
 import { sglangWire } from "../fakes/engines/scripted-sglang.ts";
 import { ScriptedWire } from "../fakes/engines/scripted-wire.ts";
+import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cases, endOf, failureOf, messages, patience, request, sampleAll, textOf, tokensOf, withEngine } from "./engine-cases.ts";
 
 test("every engine of the registry has a wire here", () => {
@@ -261,6 +265,36 @@ for (const kind of Object.keys(cases).filter((each) => cases[each]?.tokenIn))
       assert.deepEqual(open.token_ids, prompt, "it is what chat renders");
     });
   });
+
+/** The shape of the scripted model. */
+const routedModel = scratchFolder("engines-routed");
+before(() => {
+  const { experts, layers, top_k } = scriptedExperts;
+  const config = { num_experts: experts, num_hidden_layers: layers, num_experts_per_tok: top_k };
+  return writeFile(join(routedModel, "config.json"), JSON.stringify(config));
+});
+
+for (const [kind, { startRouted }] of Object.entries(cases))
+  if (startRouted)
+    test(`${kind}: every token of prompt and sample but the last has its experts, from the asked token on`, async () => {
+      const body = async (engine: Engine): Promise<void> => {
+        const { routing, experts } = await engine.probe(patience());
+        assert.deepEqual([routing !== undefined, experts], [true, scriptedExperts.experts]);
+        for (const routing_start of [undefined, 3]) {
+          const events = await sampleAll(engine, { routing_start });
+          const prompt = events.find((event) => event.type === "prompt")?.token_ids ?? [];
+          const ids = [...prompt, ...tokensOf(events).ids];
+          const told = events.find((event) => event.type === "routing")?.routing;
+          assert.ok(told);
+          const { bytes, ...shape } = told;
+          const { layers, top_k } = scriptedExperts;
+          const start = routing_start ?? 0;
+          assert.deepEqual(shape, { start, rows: ids.length - 1 - start, layers, top_k, dtype: "uint8" });
+          assert.deepEqual([...bytes], ids.map(expertsAt).slice(start, -1).flat(2));
+        }
+      };
+      await withEngine(kind, { text: "two words" }, body, (script) => startRouted(routedModel, script));
+    });
 
 test("a stop string is told from the end of a turn", async () => {
   for (const kind of ["vllm", "sglang", "llama-cpp", "anthropic"])

@@ -4,7 +4,7 @@ import type { Meaning } from "./meaning.ts";
 export const routingReasons = {
   not_told: {
     what: "The engine did not tell it.",
-    cure: "start vLLM with `--enable-return-routed-experts`; a preempted or aborted call has none in any case",
+    cure: "start vLLM or SGLang with `--enable-return-routed-experts`; a preempted or aborted call has none in any case",
   },
   streamed: {
     what: "Alidade does not ask for experts here: a live session, a raw prompt, or pictures.",
@@ -13,6 +13,14 @@ export const routingReasons = {
   misfit: {
     what: "What the engine told does not fit the tokens of the call.",
     cure: "report it to the engine's project: it gave other rows, experts that the model does not have, or another encoding",
+  },
+  no_shape: {
+    what: "SGLang tells experts without a shape, and the model's `config.json` with the shape is not on the proxy's machine.",
+    cure: "put the `config.json` where it is found: in the folder that SGLang's `--model-path` names, or with `hf download MODEL config.json`",
+  },
+  rows_lost: {
+    what: "SGLang loses experts with a second cache of prompts, with prefill and decode apart, and with pipeline stages.",
+    cure: "start SGLang without `--enable-hierarchical-cache`, `--enable-lmcache`, `--disaggregation-mode` and `--pp-size`",
   },
   not_kept: {
     what: "The session's store keeps no bytes beside its logs, or the session has filled its 256 MiB of expert numbers.",

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { EngineFacts } from "../../../engines/engine.ts";
 import type { Finding } from "../../../engines/examine.ts";
 import { ScriptedEngine, type ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { llamaCppWire } from "../../fakes/engines/scripted-llama-cpp.ts";
-import { sglangWire } from "../../fakes/engines/scripted-sglang.ts";
+import { sglangWire, sglangWith } from "../../fakes/engines/scripted-sglang.ts";
 import { ScriptedWire, type Wire } from "../../fakes/engines/scripted-wire.ts";
 import { scratchFolder } from "../../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../../fakes/processes/cli.ts";
@@ -76,5 +76,24 @@ test("doctor says whether the experts of tokens are recorded and names the flag,
     const said = jsonOf<Looked>(result).engines[0]?.findings.find(({ what }) => what === "experts");
     assert.equal(said?.found ?? null, experts);
     assert.equal(/--enable-return-routed-experts/.test(said?.todo ?? ""), experts !== null && routing === null);
+  }
+});
+
+const sglangModels = scratchFolder("doctor-sglang");
+
+test("doctor says of SGLang how its experts come on record: by the flag, by the model's configuration, or not with these options", async () => {
+  const model_path = join(sglangModels, "moe");
+  await mkdir(model_path, { recursive: true });
+  for (const [server, found, todo] of [
+    [{ told: "as asked", model_path }, "which of them each token took is not recorded", /hf download MODEL config\.json/],
+    [{ told: null, model_path }, "8: which of them each token took is not recorded", /start SGLang with --enable-return-routed-experts/],
+    [{ told: "as asked", model_path }, "8: which of them each token took is recorded", null],
+    [{ told: "as asked", model_path, options: { pp_size: 2 } }, "8: which of them each token took is not recorded", /--pp-size/],
+  ] as const) {
+    const { looked } = await doctor(sglangWith(server), "sglang", { text: "x" });
+    const said = looked.engines[0]?.findings.find(({ what }) => what === "experts");
+    assert.deepEqual([said?.found, said?.status], [found, todo === null ? "ok" : "gap"]);
+    if (todo !== null) assert.match(said?.todo ?? "", todo);
+    await writeFile(join(model_path, "config.json"), '{"num_experts": 8, "num_hidden_layers": 2, "num_experts_per_tok": 2}');
   }
 });

@@ -2,19 +2,29 @@
  * SGLang's wire (0.5.23): no ids while streaming, `response_token_ids`, pairs in the meta info, `top_k` 0 refused. A
  * token is a character, as in scripted-engine.ts.
  */
+import { bytesOf, expertsAt } from "./npy.ts";
 import { decode, encode, encodeShown, endOfTurn, logprobOf, render, said, type WireRequest } from "./scripted-engine.ts";
 import type { Body, Wire } from "./scripted-wire.ts";
 
-export const sglangWire: Wire = {
+/** How a server with `--enable-return-routed-experts` behaves. */
+export type SglangExperts = {
+  /** `short`: leaves out one token. `beside`: tells them beside the choices, as for requests without meta info. */
+  told: "as asked" | "short" | "beside" | "no base64" | "negative" | null;
+  /** What it was started with. */
+  model_path?: string;
+  options?: Record<string, unknown>;
+};
+
+export const sglangWith = ({ told, model_path, options }: SglangExperts): Wire => ({
   generates: (path) => path === "/v1/chat/completions" || path === "/generate",
   ask(path, body) {
     switch (path) {
       case "/v1/models":
         return { object: "list", data: [{ id: "scripted", object: "model", max_model_len: 8192 }] };
       case "/get_server_info":
-        return { version: "0.5.23" };
+        return { version: "0.5.23", ...options };
       case "/model_info":
-        return { model_path: "scripted", weight_version: "w7" };
+        return { model_path: model_path ?? "scripted", weight_version: "w7" };
       case "/tokenize":
         return { tokens: typeof body.prompt === "string" ? encodeShown(body.prompt) : promptOf(body), count: 0 };
       case "/detokenize":
@@ -41,6 +51,7 @@ export const sglangWire: Wire = {
     if (quirk === "one_minus_9999" && pairs[0]) pairs[0][0] = -9999;
     if (quirk === "one_pair_less") pairs.pop();
     const type = quirk === "abort" ? "abort" : reply.finish_reason === "length" ? "length" : "stop";
+    const routed = told !== null && body.return_routed_experts ? routedOf(body, [...prompt, ...ids], told) : null;
     const best = pairs.map((pair) => [pair]);
     const meta = {
       id: body.rid,
@@ -51,6 +62,7 @@ export const sglangWire: Wire = {
       weight_version: "w7",
       output_token_logprobs: pairs,
       ...(quirk === "no_top_logprobs" ? {} : { output_top_logprobs: best }),
+      ...(routed !== null && told !== "beside" && { routed_experts: routed }),
     };
     if (body.sampling_params !== undefined)
       return {
@@ -90,6 +102,7 @@ export const sglangWire: Wire = {
         model: body.model,
         choices: [choice],
         usage: { prompt_tokens: prompt.length, completion_tokens, total_tokens: 0 },
+        ...(routed !== null && told === "beside" && { sglext: { routed_experts: routed } }),
         metadata: {
           weight_version: "w7",
           weight_versions: [
@@ -101,7 +114,18 @@ export const sglangWire: Wire = {
     };
   },
   refusal: (status, message) => ({ object: "error", message, type: "BadRequestError", param: null, code: status }),
-};
+});
+
+export const sglangWire: Wire = sglangWith({ told: null });
+
+/** SGLang's `state_capturer`: int32 of all positions but the last, from the asked one on, without their shape. */
+function routedOf(body: Body, ids: number[], told: SglangExperts["told"]): string {
+  const start = Math.min(Number(body.routed_experts_start_len ?? 0), ids.length - 1);
+  const rows = ids.map(expertsAt).slice(start, ids.length - (told === "short" ? 2 : 1));
+  const numbers = rows.flat(2).map((one, at) => (told === "negative" && at === 0 ? -1 : one));
+  const base64 = bytesOf(numbers, "int32").toString("base64");
+  return told === "no base64" ? "-".repeat(base64.length) : base64;
+}
 
 function promptOf(body: Body): number[] {
   const messages = (body.messages as (WireRequest["messages"][number] & { reasoning_content?: string })[]).map((message) => ({

@@ -208,7 +208,7 @@ test("where the number of experts is unknown, a byte names up to 256 of them, an
     sampledRouting({
       facts: null,
       told: { start: 0, rows: 2, layers: 1, top_k: 2, dtype, bytes: bytesOf(values, dtype) },
-      ...{ isStreamed: false, tokens: 3, asked: null, known: null },
+      ...{ isUnasked: false, tokens: 3, asked: null, known: null },
     });
   const isTaken = (routing: SampledRouting | null) => routing !== null && !("missing" in routing);
   assert.ok(isTaken(take([0, 127, 128, 255], "uint8")));
