@@ -161,6 +161,8 @@ export const Tried = z.strictObject({
   policy_check: PolicyCheck.optional(),
   /** The model or engine is not of the session's policy: its samples are never trained. */
   other_policy: z.literal(true).optional(),
+  /** A replay copied it from a record. So it does not pin the session to the record's policy. */
+  replayed: z.literal(true).optional(),
   /** Hashes of the engine's template and tokenizer. Tokens of two tokenizers are never one sequence. */
   fingerprints: EngineFingerprints.nullable().default(null),
   /** Number of experts of its model. Absent: the model has none, or the number is unknown. */

@@ -46,10 +46,13 @@ export async function copyCall(
   const ended: CallFinished = { ...told, time, prompt_ids: tokens?.delta ?? null, replayed_from: recorded.id };
   try {
     run.beginning(
-      session.record([withoutBase(begun, base?.begun.restored ?? []), ...tries.map((tried) => ({ ...tried })), ended], {
-        call,
-        prompt: tokens?.whole ?? null,
-      }),
+      session.record(
+        [withoutBase(begun, base?.begun.restored ?? []), ...tries.map((tried) => ({ ...tried, replayed: true as const })), ended],
+        {
+          call,
+          prompt: tokens?.whole ?? null,
+        },
+      ),
     );
     await run.recorded;
   } finally {

@@ -21,9 +21,10 @@ export const noTries: Tries = { engines: [], pinned: null, began: null };
 export function afterTry(tries: Tries, { policy_mode }: SessionSpec, { model, request_class }: CallBegun, tried: Tried): Tries {
   const { engine_name: name, policy = null, started } = tried;
   const isOwn = tried.other_policy === undefined;
+  const maySetPin = isOwn && tried.replayed === undefined && policy_mode === "pin";
   return {
     engines: name === null ? tries.engines : withLatest(tries.engines, { name, started }),
-    pinned: isOwn && policy_mode === "pin" && policy !== null ? earlier(tries.pinned, { policy, started }) : tries.pinned,
+    pinned: maySetPin && policy !== null ? earlier(tries.pinned, { policy, started }) : tries.pinned,
     began: isOwn && workClasses.includes(request_class) ? earlier(tries.began, { model, engine: name ?? "", started }) : tries.began,
   };
 }

@@ -39,8 +39,8 @@ async function recorded(at: EnginesAt, places: readonly string[]): Promise<Sessi
   return toRecording(client.sessionId, await client.entries());
 }
 
-async function fork(at: EnginesAt, recording: SessionRecording, turn: number): Promise<Client> {
-  const client = await at.open(spec);
+async function fork(at: EnginesAt, recording: SessionRecording, turn: number, more: { policy_mode?: "pin" } = {}): Promise<Client> {
+  const client = await at.open({ ...spec, ...more });
   const cut = cutAfter(recording, turn);
   at.proxy.session(client.sessionId).replay = new Replay({ recording, cut, after: "sample", words: "go_on" });
   return client;
@@ -105,4 +105,16 @@ test("a session resumed in another process stays at the engine of its last finis
     await talk(again, 3);
     assert.deepEqual(at.calls(), { a: home === "a" ? 1 : 0, b: home === "b" ? 1 : 0 });
   }
+});
+
+test("a fork with `policy_mode: pin` samples under the policy in force, and stays with it", async () => {
+  const newer = { policy: { version: "v2", step: 2 } };
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: policy, b: newer });
+  const recording = await recorded(at, ["a", "a", "a"]);
+  onlyAt(at, "b");
+  const client = await fork(at, recording, 1, { policy_mode: "pin" });
+  await talk(client, 2);
+  assert.deepEqual(await enginesAsked(client), ["b"], "the record's policy, which no engine serves any more, does not bind it");
+  onlyAt(at, "a");
+  await assert.rejects(client.say([{ role: "user", content: "more" }]), /policy_gone|pinned/, "its own first turn does");
 });
