@@ -16,7 +16,7 @@ const CompositePart = z.strictObject({
 });
 type CompositePart = z.infer<typeof CompositePart>;
 
-const CompositeSpec = z
+export const CompositeSpec = z
   .strictObject({
     kind: z.literal("composite"),
     combine: z.enum(["weighted", "product", "min", "all"]).describe("what the rewards of the parts that are no gates become"),
@@ -36,6 +36,7 @@ export const composite: Grader<CompositeSpec> = {
   version: "1",
   spec: CompositeSpec,
   parts: {
+    field: "parts",
     of: ({ parts }) => parts.map(({ grader }) => grader),
     with: (spec, own) => ({ ...spec, parts: spec.parts.map((part, index) => ({ ...part, grader: own[index] ?? part.grader })) }),
   },

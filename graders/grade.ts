@@ -120,10 +120,10 @@ async function gradeOnce(context: GradeContext): Promise<Verdict> {
 
 /** A step that the agent never came to is its doing: what the infrastructure broke is not graded at all. */
 export function gradeStep(context: GradeContext, index: number): Promise<Verdict> {
-  const { steps = [], ...rest } = context;
+  const { steps = [], services: _, ...rest } = context;
   const task = taskOfStep(context.task, index);
-  const work = steps[index];
-  if (work !== undefined) return grade({ ...rest, task, work });
+  const left = steps[index];
+  if (left !== undefined) return grade({ ...rest, ...left, task });
   return Promise.resolve(noOutput(task, new AlidadeError("output_unreadable", "the agent left no work of this step")));
 }
 

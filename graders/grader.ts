@@ -33,6 +33,9 @@ export type OpenSampler = (task_id: string, grades: string) => Promise<GraderSam
 /** `network`: what was asked of its network, with a budget of its own; absent where it is not known. */
 export type GradingSandbox = Sandbox & { network?: NetworkLog };
 
+/** What an agent left at the end of a step. `services`: absent where the task has none whose `state` is read. */
+export type StepWork = { work: WorkLayer; services?: ServiceReadings };
+
 /** The state of a task's services before the agent began and after it ended: layers with `/state/<service>/<path>`. */
 export type ServiceReadings = {
   before: WorkLayer;
@@ -44,8 +47,8 @@ export type GradeContext = {
   task: Task;
   /** What the agent changed, read from outside after everything inside was ended. */
   work: WorkLayer;
-  /** The works of a task with steps, one after each that the agent ended, in order. `work` is the last of them. */
-  steps?: readonly WorkLayer[];
+  /** What was left after each step of a task with steps that the agent ended, in order. `work` is the last one's. */
+  steps?: readonly StepWork[];
   /** What was read of the task's services. Absent where the task has none whose `state` is read. */
   services?: ServiceReadings;
   /** The agent's trajectory, reconstructed before grading. Absent without an agent, as in `alidade check`. */
@@ -124,6 +127,8 @@ export interface Grader<Spec extends GraderSpec = GraderSpec> {
 }
 
 export type GraderParts<Spec> = {
+  /** The field of the spec with a list of `{grader}`, in the order of `of`. An error about a part names it. */
+  field: string;
   of(spec: Spec): GraderSpec[];
   /** The spec with other ones in their places, in the order of `of`. */
   with(spec: Spec, parts: GraderSpec[]): Spec;

@@ -11,7 +11,7 @@ export {
   noOutput,
   type SandboxOwner,
 } from "./grade.ts";
-export type { GradeContext, Grader, GraderSampler, OpenSampler, ServiceReadings } from "./grader.ts";
+export type { GradeContext, Grader, GraderSampler, OpenSampler, ServiceReadings, StepWork } from "./grader.ts";
 export { HarborSpec, removeTests } from "./harbor.ts";
 export { askModel, infrastructureCode, type ModelAnswer, type ModelRefusal } from "./judge/ask-model.ts";
 export { withoutMarks } from "./judge/marks.ts";

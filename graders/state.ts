@@ -106,7 +106,7 @@ const OnlyOfService = z.strictObject({
   files: z.array(z.string().min(1)).describe("globs of absolute paths of its state that may have changed"),
 });
 
-const StateSpec = z
+export const StateSpec = z
   .strictObject({
     kind: z.literal("state"),
     checks: z.array(Check).max(200).default([]),

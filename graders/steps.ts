@@ -1,20 +1,26 @@
 /**
- * Grades a task of several steps: the work after each step by the verifier of that step, as Harbor does. A step below its
+ * Grades a task of several steps: what each step left by the grader of that step, as Harbor does. A step below its
  * `min_reward` is the last one. A step that the agent never came to, because it took its sandbox down, earns the lowest reward;
  * one that nothing was measured of leaves the whole without a reward.
  */
 import { z } from "zod";
 import { asAlidadeError } from "../base/errors.ts";
 import type { Verdict } from "../base/schema/rollout.ts";
-import type { Task } from "../base/schema/task.ts";
-import type { Grader } from "./grader.ts";
+import type { GraderSpec, Task } from "../base/schema/task.ts";
+import { CompositeSpec } from "./composite.ts";
+import type { Grader, Misfit } from "./grader.ts";
 import { chosenReward } from "./harbor/reward-rule.ts";
 import { HarborSpec } from "./harbor.ts";
+import { StateSpec } from "./state.ts";
 import { weakestIsolation, weakestTier } from "./weakest-tier.ts";
+
+/** These read what a step left. Others read the conversation, which goes on. */
+const StepGrader = z.discriminatedUnion("kind", [HarborSpec, StateSpec, CompositeSpec]);
+const kinds: readonly string[] = StepGrader.options.map(({ shape }) => shape.kind.value);
 
 const GradedStep = z.strictObject({
   name: z.string().min(1),
-  grader: HarborSpec,
+  grader: StepGrader,
   grade_seconds: z.number().positive().describe("seconds that its tests may run"),
   min_reward: z
     .record(z.string(), z.number())
@@ -22,6 +28,7 @@ const GradedStep = z.strictObject({
     .default(null)
     .describe("least value by the reward's name; no step follows one that is below, or lacks the name"),
 });
+type GradedStep = z.infer<typeof GradedStep>;
 
 const StepsSpec = z.strictObject({
   kind: z.literal("steps"),
@@ -32,14 +39,16 @@ type StepsSpec = z.infer<typeof StepsSpec>;
 
 export const steps: Grader<StepsSpec> = {
   name: "steps",
-  title: "Steps in one sandbox, each with its own tests by Harbor's verifier",
+  title: "Steps in one sandbox, each graded by itself before the next one begins",
   version: "1",
   spec: StepsSpec,
+  misfits: ({ steps: all }) => all.flatMap((step, index) => misfitsOf(step, `steps.${index}`)),
   parts: {
+    field: "steps",
     of: (spec) => spec.steps.map(({ grader }) => grader),
     with: (spec, own) => ({
       ...spec,
-      steps: spec.steps.map((step, index) => ({ ...step, grader: (own[index] ?? step.grader) as HarborSpec })),
+      steps: spec.steps.map((step, index) => ({ ...step, grader: (own[index] ?? step.grader) as GradedStep["grader"] })),
     }),
   },
   tier: (spec, _task, tierOf) => weakestTier(spec.steps.map(({ grader }) => tierOf(grader))),
@@ -54,6 +63,26 @@ export const steps: Grader<StepsSpec> = {
     return stepsVerdict(spec, verdicts);
   },
 };
+
+function misfitsOf({ grader, min_reward }: GradedStep, within: string): Misfit[] {
+  const other = Object.keys(min_reward ?? {}).find((name) => name !== "reward");
+  const unknown: Misfit = {
+    field: `${within}.min_reward.${other}`,
+    message: `is of no reward: a grader of kind ${grader.kind} gives \`reward\``,
+  };
+  return [...(grader.kind !== "harbor" && other !== undefined ? [unknown] : []), ...partMisfits(grader, `${within}.grader`)];
+}
+
+/** Parts of a composite read what a step left too. */
+function partMisfits(grader: GraderSpec, within: string): Misfit[] {
+  const { success, data } = CompositeSpec.safeParse(grader);
+  if (!success) return [];
+  return data.parts.flatMap(({ grader: part }, index) => {
+    const field = `${within}.parts.${index}.grader`;
+    if (kinds.includes(part.kind)) return partMisfits(part, field);
+    return [{ field: `${field}.kind`, message: `is ${part.kind}: of a step give one of ${kinds.join(", ")}` }];
+  });
+}
 
 /** The task of one step: graded by its tests within its time. */
 export function taskOfStep(task: Task, index: number): Task {
@@ -70,8 +99,8 @@ export function taskOfStep(task: Task, index: number): Task {
 export function isLastStep({ steps: all }: Pick<StepsSpec, "steps">, verdicts: readonly Verdict[]): boolean {
   const last = verdicts.at(-1);
   if (last === undefined) return false;
-  const { min_reward } = all[verdicts.length - 1] ?? {};
-  const values = valuesOf(last);
+  const { min_reward, grader } = all[verdicts.length - 1] ?? {};
+  const values = valuesOf(last, grader?.kind);
   const isBelow = Object.entries(min_reward ?? {}).some(([name, least]) => !((values.get(name) ?? Number.NEGATIVE_INFINITY) >= least));
   return verdicts.length === all.length || last.reward === null || isBelow;
 }
@@ -80,17 +109,20 @@ export function stepsOfGrader(task: Task): StepsSpec {
   return StepsSpec.parse(task.grader);
 }
 
-/** What Harbor's verifier read; a work that could not be graded has its reward alone. */
-function valuesOf({ components, reward, status }: Verdict): Map<string, number> {
-  if (status !== "graded") return new Map(reward === null ? [] : [["reward", reward]]);
+/** What Harbor's verifier read. Another grader, and a work that could not be graded, has its reward alone. */
+function valuesOf({ components, reward, status }: Verdict, kind?: string): Map<string, number> {
+  if (status !== "graded" || kind !== "harbor") return new Map(reward === null ? [] : [["reward", reward]]);
   return new Map(Object.entries(components).flatMap(([name, { value }]) => (value === null ? [] : [[name, value]])));
 }
 
 /** `verdicts`: of the steps that were graded, in order; at least one. */
 export function stepsVerdict(spec: StepsSpec, verdicts: readonly Verdict[]): Verdict {
-  const named = verdicts.map((verdict, index) => ({ name: spec.steps[index]?.name ?? "", verdict }));
+  const named = verdicts.map((verdict, index) => {
+    const { name = "", grader } = spec.steps[index] ?? {};
+    return { name, verdict, values: valuesOf(verdict, grader?.kind) };
+  });
   const missing = named.find(({ verdict }) => verdict.reward === null);
-  const counted = spec.combine === "final" ? verdicts.slice(-1) : verdicts;
+  const counted = spec.combine === "final" ? named.slice(-1) : named;
   const values = missing ? new Map<string, number>() : meansOf(counted);
   const ofSteps = named.map(({ name, verdict }) => [`step/${name}`, { value: verdict.reward, weight: 0 }] as const);
   return {
@@ -111,23 +143,23 @@ export function stepsVerdict(spec: StepsSpec, verdicts: readonly Verdict[]): Ver
   };
 }
 
-type NamedVerdict = { name: string; verdict: Verdict };
+type NamedVerdict = { name: string; verdict: Verdict; values: Map<string, number> };
 
 function ungraded({ name, verdict: { status, error } }: NamedVerdict): Pick<Verdict, "reward" | "status" | "error"> {
   const message = `step ${name}: ${error?.message ?? ""}`;
   return { reward: null, status, error: { code: error?.code ?? status, message, status: null } };
 }
 
-/** By a rule each step has its reward already. Without one it is Harbor's: a name's mean. */
+/** By a rule, and by another grader than Harbor's, each step has its reward already. Else it is Harbor's: a name's mean. */
 function rewardAndStatus(
   { steps: all }: StepsSpec,
-  counted: readonly Verdict[],
+  counted: readonly NamedVerdict[],
   values: Map<string, number>,
 ): Pick<Verdict, "reward" | "status" | "error"> {
   try {
-    const hasRule = all.some(({ grader }) => grader.reward !== null);
-    const sum = counted.reduce((total, { reward }) => total + (reward ?? 0), 0);
-    return { reward: hasRule ? sum / counted.length : chosenReward(values, null).reward, status: "graded", error: null };
+    const haveRewards = all.some(({ grader }) => grader.kind !== "harbor" || grader.reward !== null);
+    const sum = counted.reduce((total, { verdict }) => total + (verdict.reward ?? 0), 0);
+    return { reward: haveRewards ? sum / counted.length : chosenReward(values, null).reward, status: "graded", error: null };
   } catch (error) {
     const { code, message } = asAlidadeError(error, "grader_error");
     return { reward: null, status: "grader_error", error: { code, message, status: null } };
@@ -135,8 +167,8 @@ function rewardAndStatus(
 }
 
 /** Each name's mean; a step without it counts 0. */
-function meansOf(verdicts: readonly Verdict[]): Map<string, number> {
-  const all = verdicts.map(valuesOf);
+function meansOf(counted: readonly NamedVerdict[]): Map<string, number> {
+  const all = counted.map(({ values }) => values);
   const names = new Set(all.flatMap((values) => [...values.keys()]));
   return new Map([...names].map((name) => [name, all.reduce((sum, values) => sum + (values.get(name) ?? 0), 0) / all.length]));
 }

@@ -167,7 +167,7 @@ async function prepareWithin(
     if (files.length > 0) await untilAborted(sandbox.writeFiles(files, home), within);
     return launch;
   };
-  const launch = await launchFor(task.instruction, signal, task.simulated_user && "begins");
+  const launch = await launchFor((first ?? task).instruction, signal, task.simulated_user && "begins");
   signal.throwIfAborted();
 
   const release = scope.move();

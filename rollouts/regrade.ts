@@ -7,10 +7,10 @@ import { asAlidadeError } from "../base/errors.ts";
 import { openLayer } from "../base/files/layer.ts";
 import { hashOfTask } from "../base/schema/ids.ts";
 import type { MaskReason } from "../base/schema/reasons/left-out.ts";
-import type { RolloutRecord, Verdict } from "../base/schema/rollout.ts";
+import type { KeptLayer, RolloutRecord, Verdict } from "../base/schema/rollout.ts";
 import type { Task } from "../base/schema/task.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import type { Grader, OpenSampler } from "../graders/index.ts";
+import type { GradeContext, Grader, OpenSampler, StepWork } from "../graders/index.ts";
 import { asksModels, freshSandbox, grade, reopenWork } from "../graders/index.ts";
 import { isShared } from "../graders/shared/index.ts";
 import { Appender } from "../proxy/store/index.ts";
@@ -112,13 +112,14 @@ async function newVerdict(
     const fresh = freshSandbox(context, setup.backend, { ...setup, setUp });
     const reopen = (sha256: string) => reopenWork(blobs, sha256, fresh, signal);
     const work = await reopen(kept.sha256);
-    const steps = await Promise.all(record.steps.flatMap((step) => (step.work ? [reopen(step.work.sha256)] : [])));
-    const services = record.services && {
-      before: await openLayer(blobs, record.services.before.sha256),
-      after: await openLayer(blobs, record.services.after.sha256),
-    };
+    const leftAt = async (own: KeptLayer, after: KeptLayer | null): Promise<StepWork> => ({
+      work: await reopen(own.sha256),
+      ...(await readingsOf(blobs, record, after)),
+    });
+    const services = await readingsOf(blobs, record, record.services?.after ?? null);
+    const steps = await Promise.all(record.steps.flatMap((step) => (step.work ? [leftAt(step.work, step.services)] : [])));
     await using sampler = await samplerFor(setup, task, rollout_id);
-    const asked = { ...context, ...(services && { services }), ...(sampler && { sampler }) };
+    const asked = { ...context, ...services, ...(sampler && { sampler }) };
     const verdict = await grade({ ...asked, work, steps, trajectory: { ...trajectory, reward: null, reward_components: [] }, fresh });
     signal.throwIfAborted();
     // The infrastructure measured nothing: the reward that is there stays.
@@ -130,6 +131,12 @@ async function newVerdict(
     signal.throwIfAborted();
     return asAlidadeError(error, "sandbox_error").message;
   }
+}
+
+/** `after`: null where nothing was read. */
+async function readingsOf(blobs: string, { services }: RolloutRecord, after: KeptLayer | null): Promise<Pick<GradeContext, "services">> {
+  if (services === null || after === null) return {};
+  return { services: { before: await openLayer(blobs, services.before.sha256), after: await openLayer(blobs, after.sha256) } };
 }
 
 function whyNot(record: RolloutRecord, task: Task | undefined, { graders, openSampler }: RegradeSetup): string | null {

@@ -9,8 +9,9 @@ import type { WorkLayer } from "../base/files/layer.ts";
 import type { Limiter } from "../base/host/limiter.ts";
 import { untilAborted } from "../base/host/until-aborted.ts";
 import type { RolloutRecord, UserRecord } from "../base/schema/rollout.ts";
+import type { Task } from "../base/schema/task.ts";
 import type { Trajectory } from "../base/schema/trajectory.ts";
-import type { GradeContext } from "../graders/index.ts";
+import type { GradeContext, ServiceReadings, StepWork } from "../graders/index.ts";
 import {
   asksModels,
   freshSandbox,
@@ -247,7 +248,15 @@ async function inSteps(attempting: Attempting, prepared: PreparedRollout): Promi
   const { setup, plan, attempt, signal } = attempting;
   const lend = isShared(plan.task) && { lend: lendSandbox(prepared.sandbox, plan.task, attempt.rules) };
   const context = { ...gradingContext(attempting), ...lend };
-  const take = () => whenThereIsSpace(setup, signal, () => workOf(setup, prepared, plan, signal));
+  let heard = 0;
+  const take = async (task: Task, end: boolean): Promise<StepWork> => {
+    const said = await saidIn(attempting, prepared, plan.task, heard);
+    heard += said.length;
+    const services = await whenThereIsSpace(setup, signal, () => servicesAfter(attempting, prepared, { task, end, answers: said }));
+    attempt.services = services;
+    const work = await whenThereIsSpace(setup, signal, () => workOf(setup, prepared, plan, signal));
+    return { work, ...(services && { services }) };
+  };
   const { times } = attempt;
   const { steps, verdict, failure } = await runSteps({ setup, plan, prepared, context, take, times }, signal);
   attempt.steps = steps;
@@ -257,7 +266,7 @@ async function inSteps(attempting: Attempting, prepared: PreparedRollout): Promi
   attempt.run = failure === null ? run : null;
   attempt.error = failure ? toErrorRecord(failure) : (run?.infrastructure ?? run?.failure ?? null);
   await whenThereIsSpace(setup, signal, () => prepared.session.seal(attempt.run?.stop_reason ?? failure?.code ?? "exited"));
-  return steps.at(-1)?.work ?? null;
+  return steps.at(-1)?.left?.work ?? null;
 }
 
 async function leftBehind(attempting: Attempting, prepared: PreparedRollout): Promise<WorkLayer> {
@@ -268,13 +277,31 @@ async function leftBehind(attempting: Attempting, prepared: PreparedRollout): Pr
 }
 
 /** Once nothing of the agent runs any more. `end`: no grader needs the services after it. */
-async function readServices({ setup, plan, attempt, signal }: Attempting, prepared: PreparedRollout, end: boolean): Promise<void> {
+async function readServices(attempting: Attempting, prepared: PreparedRollout, end: boolean): Promise<void> {
+  const { attempt, plan } = attempting;
+  if (attempt.services !== null) return;
+  const answers = await saidIn(attempting, prepared, plan.task);
+  attempt.services = await servicesAfter(attempting, prepared, { task: plan.task, end, answers });
+}
+
+/** What the agent said behind the first `heard` texts, if a grader of the task sends it to a service. */
+async function saidIn({ setup }: Attempting, { session }: PreparedRollout, task: Task, heard = 0): Promise<string[]> {
+  if (!sendsAnswers(task, setup.graders)) return [];
+  return saidTexts(reconstruct(await setup.proxy.sessions.store.read(session.id))).slice(heard);
+}
+
+type ReadingOrder = { task: Task; end: boolean; answers: readonly string[] };
+
+/** Returns null if graders read nothing of the services. */
+async function servicesAfter(
+  { setup, plan, signal }: Attempting,
+  prepared: PreparedRollout,
+  { task, end, answers }: ReadingOrder,
+): Promise<ServiceReadings | null> {
   const { sandbox, servicesBefore } = prepared;
-  if (servicesBefore === null || attempt.services !== null) return;
-  const { store } = setup.proxy.sessions;
-  const answers = sendsAnswers(plan.task, setup.graders) ? saidTexts(reconstruct(await store.read(prepared.session.id))) : [];
+  if (servicesBefore === null) return null;
   const options = { end, answers, signal, graders: setup.graders, findDoing: findDoing(setup, plan, prepared, signal) };
-  attempt.services = await readServicesAfter(sandbox, plan.task, servicesBefore, setup.folder.blobs, options);
+  return readServicesAfter(sandbox, task, servicesBefore, setup.folder.blobs, options);
 }
 
 /** Takes the work out of the agent's sandbox, for the record, and grades it there. */

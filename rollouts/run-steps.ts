@@ -7,8 +7,8 @@
 import { AlidadeError, asAlidadeError, type ErrorCode, messageOf } from "../base/errors.ts";
 import type { WorkLayer } from "../base/files/layer.ts";
 import type { Verdict } from "../base/schema/rollout.ts";
-import type { TaskStep } from "../base/schema/task.ts";
-import type { GradeContext } from "../graders/index.ts";
+import type { Task, TaskStep } from "../base/schema/task.ts";
+import type { GradeContext, StepWork } from "../graders/index.ts";
 import { gradeStep, isLastStep, removeTests, stepsOfGrader, stepsVerdict, taskOfStep } from "../graders/index.ts";
 import type { HarnessLaunch } from "../harnesses/index.ts";
 import { beginStep } from "../sandboxes/index.ts";
@@ -17,8 +17,8 @@ import type { RolloutPlan } from "./rollout-plan.ts";
 import { type HarnessRun, runHarness } from "./run-harness.ts";
 import type { RunSetup } from "./run-setup.ts";
 
-/** One step that the agent ended. `work`: null where the infrastructure failed, or no call was made. */
-export type StepRun = { name: string; run: HarnessRun; work: WorkLayer | null };
+/** One step that the agent ended. `left`: null where the infrastructure failed, or no call was made. */
+export type StepRun = { name: string; run: HarnessRun; left: StepWork | null };
 
 export type SteppedRun = {
   steps: StepRun[];
@@ -34,8 +34,8 @@ export type StepsOrder = {
   prepared: PreparedRollout;
   /** All that grading takes beside the work, which each step has of its own. */
   context: Omit<GradeContext, "work" | "steps">;
-  /** Reads the work of a sandbox in which nothing runs. */
-  take: () => Promise<WorkLayer>;
+  /** Reads what the agent left, while nothing of it runs. The services do. `end`: ends them, because no step follows. */
+  take: (step: Task, end: boolean) => Promise<StepWork>;
   /** The times of the attempt. `ran` and `post` are those of the last step. */
   times: Record<string, number>;
 };
@@ -44,13 +44,13 @@ export async function runSteps(order: StepsOrder, signal: AbortSignal): Promise<
   const spec = stepsOfGrader(order.plan.task);
   const steps: StepRun[] = [];
   const verdicts: Verdict[] = [];
-  const gradeNext = () => gradeStep({ ...order.context, work: noWork, steps: steps.flatMap(({ work }) => work ?? []) }, verdicts.length);
+  const gradeNext = () => gradeStep({ ...order.context, work: noWork, steps: steps.flatMap(({ left }) => left ?? []) }, verdicts.length);
   try {
     while (!isLastStep(spec, verdicts)) {
       const step = await endedStep(order, verdicts.length, signal);
       steps.push(step);
       order.times.ran = Date.now();
-      if (step.work === null) return { steps, verdict: null, failure: null };
+      if (step.left === null) return { steps, verdict: null, failure: null };
       verdicts.push(
         await order.setup.slots.post.run(signal, () => {
           order.times.post = Date.now();
@@ -77,19 +77,19 @@ const noWork: WorkLayer = { file: "", sha256: "", bytes: 0, changes: [] };
 
 /** Throws what the policy did to its sandbox. */
 async function endedStep(order: StepsOrder, index: number, signal: AbortSignal): Promise<StepRun> {
-  const { setup, plan, prepared, take } = order;
+  const { setup, plan, prepared } = order;
   const step = (plan.task.steps ?? [])[index] as TaskStep;
   // A step that is cut has no end.
   delete order.times.ran;
   delete order.times.post;
   const launch = index === 0 ? prepared.launch : await startAgain(order, step, signal);
-  const run = await runHarness(setup, { ...plan, task: taskOfStep(plan.task, index) }, { ...prepared, launch }, signal);
+  const task = taskOfStep(plan.task, index);
+  const run = await runHarness(setup, { ...plan, task }, { ...prepared, launch }, signal);
   const isStuck = index > 0 && run.infrastructure?.code === ("sandbox_error" satisfies ErrorCode);
   if (isStuck && (await isWell(order))) throw unusable(step, run.infrastructure?.message ?? "");
   // Without a call nothing is the policy's doing, as in a task without steps.
   const isGraded = run.infrastructure === null && prepared.session.callCount > 0;
-  if (isGraded) await standStill(order);
-  return { name: step.name, run, work: isGraded ? await take() : null };
+  return { name: step.name, run, left: isGraded ? await leftStanding(order, task, index) : null };
 }
 
 async function startAgain(order: StepsOrder, step: TaskStep, signal: AbortSignal): Promise<HarnessLaunch> {
@@ -132,15 +132,22 @@ function unusable({ name }: TaskStep, why: string): AlidadeError {
   return new AlidadeError("harness_failed", `the step ${name} could not begin in the sandbox as the agent left it: ${why}`);
 }
 
-/** Its own network is closed meanwhile: the tests have theirs. */
-async function standStill(order: StepsOrder): Promise<void> {
-  const { sandbox, network } = order.prepared;
+/**
+ * The agent stands still first, then its services are asked and read, and then they stand still too. In a sandbox that is lent
+ * the agent's processes end, and the services go on. Its own network is closed meanwhile: the tests have theirs.
+ */
+async function leftStanding(order: StepsOrder, task: Task, index: number): Promise<StepWork> {
+  const { plan, prepared, take } = order;
+  const { sandbox, network } = prepared;
   if (isLent(order)) {
     await sandbox.freeze();
     await network[Symbol.asyncDispose]();
-    return;
+    return take(task, false);
   }
   if (!sandbox.pause)
     throw new AlidadeError("task_invalid", "a task of several steps wants a sandbox whose processes can stand still: --sandbox docker");
+  await sandbox.pause("agent");
+  const left = await take(task, index + 1 === plan.task.steps?.length);
   await sandbox.pause();
+  return left;
 }

@@ -141,6 +141,9 @@ export interface Door extends AsyncDisposable {
   readonly url: string;
 }
 
+/** Who stands still in a pause. `agent`: the sandbox without its services, which go on and can be asked. */
+export type PausedPart = "all" | "agent";
+
 /**
  * What follows a freeze. `reads`: files are read, and the sandbox is removed, so its processes may also be stopped without
  * being ended. `commands`: commands run in it too.
@@ -202,8 +205,8 @@ export interface Sandbox extends AsyncDisposable {
    * sandbox that was made ahead is handed out. Never rejects. Absent where nothing can have changed.
    */
   isAsNew?(): Promise<boolean>;
-  /** Suspends all processes inside until `resume`. No command runs meanwhile. */
-  pause?(): Promise<void>;
+  /** Suspends all processes inside until `resume`. No command runs meanwhile. A call for those that stand still already is no error. */
+  pause?(who?: PausedPart): Promise<void>;
   /** Continues them. Does nothing where none is suspended. */
   resume?(): Promise<void>;
   /**

@@ -19,7 +19,6 @@ export async function resolveTask(given: Task, place: TaskPlace, graders?: reado
   if (clash) throw taskError(place.name, `environment.${clash.field}`, clash.message);
   const task = { ...given, environment: withDisplay(given.environment) };
   assertServersOf(task, place);
-  assertStepsReadNone(task, place);
   if (task.steps && task.simulated_user)
     throw taskError(place.name, "simulated_user", "is set: a task with steps has no conversation, so leave one of them out");
   return {
@@ -44,18 +43,6 @@ function assertServersOf({ environment, gold_calls = [], bad_calls = {} }: Task,
         const known = names.length === 0 ? "the task has no environment.tools" : `name one of ${names.join(", ")}`;
         throw taskError(place.name, `${field}.${index}.server`, `is ${server}: ${known}`);
       }
-}
-
-/** Steps are graded by verifiers, which read files of the sandbox. */
-function assertStepsReadNone({ steps, environment: { services = {} } }: Task, place: TaskPlace): void {
-  const named = Object.entries(services).find(([, { state }]) => state.length > 0);
-  if (!steps || named === undefined) return;
-  const [name, { state }] = named;
-  throw taskError(
-    place.name,
-    `environment.services.${name}.state`,
-    `is ${state.join(", ")}: no grader of a task with steps reads it, so leave it out`,
-  );
 }
 
 async function resolveScript(script: GoldScript, place: TaskPlace, field: string): Promise<GoldScript> {
@@ -133,7 +120,7 @@ async function resolveGrader(grader: GraderSpec, at: GraderPlace, within = "grad
   if (depth === deepestPart) throw taskError(place.name, within, `graders stand in one another more than ${deepestPart} deep`);
   const own: GraderSpec[] = [];
   for (const [index, part] of parts.of(resolved).entries())
-    own.push(await resolveGrader(part, at, `${within}.parts.${index}.grader`, depth + 1));
+    own.push(await resolveGrader(part, at, `${within}.${parts.field}.${index}.grader`, depth + 1));
   return parts.with(resolved, own);
 }
 

@@ -66,6 +66,7 @@ export const Verdict = z.strictObject({
 export type Verdict = z.infer<typeof Verdict>;
 
 const KeptLayer = z.strictObject({ sha256: z.string(), bytes: z.number().int(), paths: z.number().int() });
+export type KeptLayer = z.infer<typeof KeptLayer>;
 
 export const RolloutState = z.enum(["queued", "init", "run", "post", "done"]);
 
@@ -140,9 +141,18 @@ const RolloutFields = z.strictObject({
     .default(null)
     .describe("what the agent changed since: `blobs/<sha256>.tar.gz` in the run's folder, its size, and how many paths it names"),
   steps: z
-    .array(z.strictObject({ name: z.string(), stop_reason: z.string(), work: KeptLayer.nullable() }))
+    .array(
+      z.strictObject({
+        name: z.string(),
+        stop_reason: z.string(),
+        work: KeptLayer.nullable(),
+        services: KeptLayer.nullable().default(null),
+      }),
+    )
     .default([])
-    .describe("of a task with steps: those that the agent began, how each ended, and the work after it; `work` is the last of them"),
+    .describe(
+      "of a task with steps: those that the agent began, how each ended, the work after it, and what graders read of the services after it; `work` and `services.after` are the last of them",
+    ),
   network: NetworkUse.nullable()
     .default(null)
     .describe("what went out of its sandboxes and what was refused; null where the task has no network"),

@@ -221,8 +221,8 @@ export const Task = z.strictObject({
     .optional()
     .describe("calls that must not earn more than none, by a name that says what is wrong with them"),
   /**
-   * The agent does these one after the other, in one sandbox, and the work after each is graded by itself. `instruction` is
-   * then the first one's, `agent_seconds` and `grade_seconds` of the limits are those of all together.
+   * The agent does these one after the other, in one sandbox, and what each leaves is graded by itself. Each has its own
+   * instruction, and no agent reads `instruction`; `agent_seconds` and `grade_seconds` of the limits are those of all together.
    */
   steps: z.array(TaskStep).min(1).max(100).optional(),
   data_source: z.string().nullable().default(null),

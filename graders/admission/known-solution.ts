@@ -59,5 +59,5 @@ async function solvedSteps<T>(
     return seen;
   };
   const { work, steps = [], acted } = await takenWork(task, backend, solve, options, folder);
-  return { solution: work, steps, seen: acted as T };
+  return { solution: work, steps: steps.map((step) => step.work), seen: acted as T };
 }

@@ -5,7 +5,7 @@ import type { Task } from "../../base/schema/task.ts";
 import type { Sandbox, SandboxBackend } from "../../sandboxes/index.ts";
 import { beginStep, conceal } from "../../sandboxes/index.ts";
 import { deliveredFiles, deliveredSandbox, type SandboxOwner } from "../grade.ts";
-import type { Grader } from "../grader.ts";
+import type { Grader, StepWork } from "../grader.ts";
 import { keepSetUp } from "../work/set-up-layer.ts";
 import { takeWork } from "../work/work.ts";
 
@@ -15,8 +15,8 @@ export type AttemptOptions = Omit<SandboxOwner, "setUp"> & {
   graders?: readonly Grader[];
 };
 
-/** `steps`: of a task with steps the work after each; `work` is the last of them. */
-export type TakenWork = { work: WorkLayer; steps?: WorkLayer[]; setUp: WorkLayer | null };
+/** `steps`: of a task with steps what was left after each; `work` is the last one's. */
+export type TakenWork = { work: WorkLayer; steps?: StepWork[]; setUp: WorkLayer | null };
 
 /** The work is kept in `folder`; `acted` is what the deed came to. It is done once a step, and the first time counts. */
 export async function takenWork<T>(
@@ -44,8 +44,8 @@ async function worksOfSteps<T>(
   act: (sandbox: Sandbox, step: number) => Promise<T>,
   take: () => Promise<WorkLayer>,
   signal: AbortSignal,
-): Promise<{ work: WorkLayer; steps: WorkLayer[]; acted: T }> {
-  const steps: WorkLayer[] = [];
+): Promise<{ work: WorkLayer; steps: StepWork[]; acted: T }> {
+  const steps: StepWork[] = [];
   const acted: T[] = [];
   for (const [index, step] of (task.steps ?? []).entries()) {
     if (index > 0) await sandbox.resume?.();
@@ -53,9 +53,9 @@ async function worksOfSteps<T>(
     if (!(await begins(index, beginStep(sandbox, task, step, {}, signal)))) break;
     acted.push(await act(sandbox, index));
     await sandbox.pause?.();
-    steps.push(await take());
+    steps.push({ work: await take() });
   }
-  return { work: steps.at(-1) as WorkLayer, steps, acted: acted[0] as T };
+  return { work: steps.at(-1)?.work as WorkLayer, steps, acted: acted[0] as T };
 }
 
 const cannotBegin: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["sandbox_unavailable", "sandbox_unhealthy"]);

@@ -123,7 +123,12 @@ export function recordOf(
     setup: attempt.setUp && keptOf(attempt.setUp),
     services: attempt.services && { before: keptOf(attempt.services.before), after: keptOf(attempt.services.after) },
     work: attempt.work && keptOf(attempt.work),
-    steps: attempt.steps.map(({ name, run, work }) => ({ name, stop_reason: run.stop_reason, work: work && keptOf(work) })),
+    steps: attempt.steps.map(({ name, run, left }) => ({
+      name,
+      stop_reason: run.stop_reason,
+      work: left && keptOf(left.work),
+      services: left?.services ? keptOf(left.services.after) : null,
+    })),
     network: networkUse(plan.task, attempt.rules.log.use()),
     forked_from: attempt.session?.spec.forked_from ?? null,
     replay: trajectory?.replay ?? null,

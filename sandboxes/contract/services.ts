@@ -144,6 +144,23 @@ export const serviceChecks: readonly SandboxCheck[] = [
     },
   ),
   withServices(
+    "in a pause of the sandbox alone a service apart goes on and can be asked and read, and both go on after a pause of all",
+    { desk: serving("desk", [8080], { network: "apart", state: ["/srv/state"] }) },
+    async (sandbox, { signal }) => {
+      if (!sandbox.pause) return;
+      await sandbox.pause("agent");
+      for (const connections of ["1", "2"]) {
+        assert.equal(await said(sandbox, "desk", 8080, signal), `desk ${connections}`);
+        const [count] = (await sandbox.readState?.("desk", { end: false, signal })) ?? [];
+        assert.equal(count?.content.toString(), "x".repeat(Number(connections)));
+      }
+      await sandbox.pause();
+      await sandbox.resume?.();
+      assert.equal((await sandbox.exec(["true"])).exit_code, 0);
+      assert.equal(await said(sandbox, "desk", 8080, signal), "desk 3");
+    },
+  ),
+  withServices(
     "a service apart may have been ended by the agent once a command has reached it, and not before",
     { desk: serving("desk", [8080], { network: "apart", expose: [8080] }), near: serving("near", [8083]) },
     async (sandbox) => {

@@ -16,6 +16,7 @@ import type {
   Door,
   ExecOptions,
   ExecResult,
+  PausedPart,
   Sandbox,
   SandboxFacts,
   SandboxSpec,
@@ -359,8 +360,13 @@ export class DockerSandbox implements Sandbox {
     return (await Promise.all([isRunning, isItsImage, areItsServices ?? true]).catch(() => [false])).every((one) => one !== false);
   }
 
-  async pause(): Promise<void> {
-    await Promise.all([pauseContainer(this.#container), this.#services?.pause()]);
+  async pause(who: PausedPart = "all"): Promise<void> {
+    await Promise.all([this.#pauseOwn(), who === "all" && this.#services?.pause()]);
+  }
+
+  /** The engine refuses to pause one that is paused. */
+  async #pauseOwn(): Promise<void> {
+    if (!(await this.#container.inspect()).State.Paused) await pauseContainer(this.#container);
   }
 
   async resume(): Promise<void> {

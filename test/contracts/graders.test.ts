@@ -107,7 +107,7 @@ for (const spec of Object.values(specs)) {
   const steps = spec.kind === "steps" ? [{ name: "a", instruction: "i", agent_seconds: 1 }] : undefined;
   const task = Task.parse({ task_id: "t", instruction: "i", grader: spec, steps });
   const work = { file: "", sha256: "", bytes: 0, changes: [] };
-  const context = { task, work, steps: [work], signal: new AbortController().signal };
+  const context = { task, work, steps: [{ work }], signal: new AbortController().signal };
 
   test(`${spec.kind}: a sandbox that does not come gives a verdict without a reward`, async () => {
     const verdict = await grade({ ...context, fresh: () => Promise.reject(new Error("no room")) });

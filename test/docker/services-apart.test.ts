@@ -39,8 +39,11 @@ test("services apart stand still in a pause, a dead one is seen before a hand-ou
   assert.equal(docker.takes(limits, environment.services).memory_mb, 128 + 64 + 64 + 128);
   await using sandbox = await docker.create(spec, t.signal);
   assert.equal(await sandbox.isAsNew?.(), true);
+  const paused = async () => (await listed(run_id)).filter((line) => line.includes("Paused")).length;
+  await sandbox.pause?.("agent");
+  assert.equal(await paused(), 1, "the sandbox alone");
   await sandbox.pause?.();
-  assert.equal((await listed(run_id)).filter((line) => line.includes("Paused")).length, 2, "the sandbox and the service that lives");
+  assert.equal(await paused(), 2, "the sandbox and the service that lives");
   await sandbox.resume?.();
   const names = await listed(run_id);
   assert.equal(names.length, 4, names.join("\n"));

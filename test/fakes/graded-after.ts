@@ -4,7 +4,7 @@ import type { Verdict } from "../../base/schema/rollout.ts";
 import type { Task, TaskStep } from "../../base/schema/task.ts";
 import { takenWork } from "../../graders/admission/taken-work.ts";
 import { deliveredFiles, deliveredSandbox, freshSandbox, grade, gradeStep } from "../../graders/grade.ts";
-import type { GradeContext } from "../../graders/grader.ts";
+import type { GradeContext, StepWork } from "../../graders/grader.ts";
 import { removeTests } from "../../graders/harbor.ts";
 import { lendSandbox } from "../../graders/shared/lend-sandbox.ts";
 import { isShared } from "../../graders/shared/place-to-grade.ts";
@@ -47,7 +47,7 @@ async function stepsAfter(
 ): Promise<Verdict> {
   const { task, signal } = context;
   const spec = stepsOfGrader(task);
-  const works: WorkLayer[] = [];
+  const left: StepWork[] = [];
   const verdicts: Verdict[] = [];
   for (const [index, step] of all.entries()) {
     if (isLastStep(spec, verdicts)) break;
@@ -55,8 +55,8 @@ async function stepsAfter(
     if (index > 0) await removeTests(sandbox, signal);
     await beginStep(sandbox, task, step, {}, signal);
     const work = await workAfter(index);
-    works.push(work);
-    verdicts.push(await gradeStep({ ...context, work, steps: works }, index));
+    left.push({ work });
+    verdicts.push(await gradeStep({ ...context, work, steps: left }, index));
   }
   return stepsVerdict(spec, verdicts);
 }

@@ -71,7 +71,19 @@ test("a step that the agent's own doing kept from its tests counts 0, and one th
 
 test("where a rule chose each step's reward, the mean is over those, and a lost step counts 0", () => {
   const spec = specOf("mean", null, null);
-  for (const step of spec.steps) step.grader.reward = { key: "quality" };
+  for (const step of spec.steps) step.grader = HarborSpec.parse({ kind: "harbor", tests: null, reward: { key: "quality" } });
   const verdict = stepsVerdict(spec, [{ ...graded({ quality: 0.5, style: 1 }), reward: 0.5 }, lost]);
   assert.deepEqual([verdict.reward, verdict.status], [0.25, "graded"]);
+});
+
+test("a step of another grader than Harbor's has its reward alone, and the whole is then the mean of the steps' rewards", () => {
+  const spec = specOf("mean", null, { reward: 1 }, null);
+  const [, second] = spec.steps;
+  if (second) second.grader = { kind: "state", checks: [{ file: "a", exists: true }] };
+  const held = { ...graded({ "1 a": 1, "2 b": 1 }), reward: 1 };
+  const failed = { ...graded({ "1 a": 1, "2 b": 0 }), reward: 0 };
+  const scored = { ...graded({ score: 0.5 }), reward: 0.5 };
+  assert.deepEqual([isLastStep(spec, [scored, held]), isLastStep(spec, [scored, failed])], [false, true]);
+  const verdict = stepsVerdict(spec, [scored, held]);
+  assert.deepEqual([verdict.reward, rewards(verdict)], [0.75, { score: 0.25, reward: 0.5 }]);
 });

@@ -197,7 +197,7 @@ test("steps have what their agents get, and verifiers of their own above the tas
   );
   const spec = stepsOfGrader(task);
   assert.deepEqual([spec.combine, spec.steps.map(({ min_reward }) => min_reward)], ["final", [{ reward: 0.5 }, { quality: 0.25 }]]);
-  const [one, two] = spec.steps.map(({ grader }) => grader);
+  const [one, two] = spec.steps.map(({ grader }) => HarborSpec.parse(grader));
   assert.deepEqual(
     [one?.env, two?.env],
     [

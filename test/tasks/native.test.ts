@@ -94,7 +94,7 @@ for (const [title, change, field] of [
   ["a gold script outside the folder", { gold_script: { files: "/etc", command: ["true"] } }, "gold_script.files"],
   ["a step's files outside the folder", stepped({ files: "/etc" }), "steps.0.files"],
   ["a step's gold script outside the folder", stepped({ gold_script: { files: "../..", command: ["true"] } }), "steps.0.gold_script.files"],
-  ["a step's tests outside the folder", stepped({}, { tests: "/etc" }), "grader.parts.0.grader.tests"],
+  ["a step's tests outside the folder", stepped({}, { tests: "/etc" }), "grader.steps.0.grader.tests"],
   ["a step that is not graded", stepped({ name: "b" }), "grader.steps"],
   ["a grader of steps without steps", { grader: stepped({}).grader }, "grader.steps"],
   ["a mount of a host path", { environment: { mounts: { "/host": "/" } } }, "environment.mounts./host"],
@@ -237,6 +237,10 @@ test("a service apart has its files beside the task and exposes each port once; 
 const desk = { image: "i", network: "apart", state: ["/srv/data"] };
 const deskTools = [{ name: "front", service: "desk", port: 8000 }];
 const stateOf = (check: object) => ({ kind: "state", checks: [check] });
+const gradedStep = (grader: object, more: object = {}) => ({
+  steps: [{ name: "a", instruction: "-", agent_seconds: 1 }],
+  grader: { kind: "steps", combine: "mean", steps: [{ name: "a", grade_seconds: 1, grader, ...more }] },
+});
 
 for (const [what, change, said] of [
   [
@@ -291,9 +295,31 @@ for (const [what, change, said] of [
     /environment\.grading_services\.0: is desk, which depends on db: name that one too/,
   ],
   [
-    "state that no step's grader reads",
-    { steps: [{ name: "a", instruction: "-", agent_seconds: 1 }], grader: { kind: "steps", combine: "mean", steps: [] } },
-    /environment\.services\.desk\.state: is \/srv\/data: no grader of a task with steps reads it/,
+    "a step's check of a service that is not there",
+    gradedStep(stateOf({ service: "shop", http: { port: 1, get: "/" }, exists: true })),
+    /grader\.steps\.0\.grader\.checks\.0\.service: is shop: name one of desk/,
+  ],
+  [
+    "a step's grader that reads the conversation",
+    gradedStep({ kind: "trajectory", ran: [{ tool: "find" }] }),
+    /grader\.steps\.0\.grader\.kind: .*harbor.*state.*composite/,
+  ],
+  [
+    "a part of a step's grader that reads the conversation",
+    gradedStep({
+      kind: "composite",
+      combine: "all",
+      parts: [
+        { name: "p", grader: stateOf({ file: "a", exists: true }) },
+        { name: "q", grader: { kind: "answer", equals: "a" } },
+      ],
+    }),
+    /grader\.steps\.0\.grader\.parts\.1\.grader\.kind: is answer: of a step give one of harbor, state, composite/,
+  ],
+  [
+    "a least value of a reward that a step's grader does not give",
+    gradedStep(stateOf({ file: "a", exists: true }), { min_reward: { quality: 1 } }),
+    /grader\.steps\.0\.min_reward\.quality: is of no reward: a grader of kind state gives `reward`/,
   ],
 ] as const)
   test(`${what} is refused by field and value when the task is loaded`, async () => {

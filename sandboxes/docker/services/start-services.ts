@@ -106,19 +106,22 @@ async function readStateIn({ docker }: ServicePlace, running: ServiceContainer[]
   return readState(docker, one.container, { paths: state, disk_mb }, options);
 }
 
-/** One that has ended cannot be paused. */
+/** One that has ended cannot be paused, nor one that is paused. */
 function together(docker: Docker, running: ServiceContainer[]): Pick<RunningServices, "pause" | "resume" | "areAsNew"> {
   const isItsImage = async ({ facts }: ServiceContainer) => (await imageAt(docker, facts.image).inspect()).Id === facts.image_digest;
   const isAsNew = async (one: ServiceContainer) =>
     assertAlive(one)
       .then(() => isItsImage(one))
       .catch(() => false);
-  const each = async (state: "Running" | "Paused", act: (container: Docker.Container) => Promise<unknown>) => {
-    const of = async ({ container }: ServiceContainer) => ((await container.inspect()).State[state] ? act(container) : null);
+  const each = async (wasPaused: boolean, act: (container: Docker.Container) => Promise<unknown>) => {
+    const of = async ({ container }: ServiceContainer) => {
+      const { Running, Paused } = (await container.inspect()).State;
+      if (Running && Paused === wasPaused) await act(container);
+    };
     await Promise.all(running.map(of));
   };
   const areAsNew = async () => (await Promise.all(running.map(isAsNew))).every(Boolean);
-  return { areAsNew, pause: () => each("Running", (one) => pauseContainer(one)), resume: () => each("Paused", (one) => one.unpause()) };
+  return { areAsNew, pause: () => each(false, (one) => pauseContainer(one)), resume: () => each(true, (one) => one.unpause()) };
 }
 
 type ServiceStart = Parameters<typeof startService>[1];
