@@ -2,7 +2,7 @@
 
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { type SelectedRows, selectRows } from "../../reconstruct/index.ts";
-import { firstPromptOf, hashOfPrompt, mostCommon } from "../shapes/common-prompt.ts";
+import { hashOfPrompt, mostCommon } from "../shapes/common-prompt.ts";
 
 export type DifferentPrompts = { task_id: string | null; groups: number; of_groups: number };
 
@@ -51,11 +51,11 @@ export class GroupPrompts {
  * Hashes of the first prompts of an attempt's rows. null: it is not in the loss, and then it says nothing, because it may
  * have ended before its first prompt.
  */
-export function promptsOf({ rows, standing }: SelectedRows): string[] | null {
+export function promptsOf({ prompts, standing }: SelectedRows): string[] | null {
   if (!standing.in_loss) return null;
-  const prompts = new Set<string>();
-  for (const row of rows) prompts.add(hashOfPrompt(firstPromptOf(row)));
-  return [...prompts];
+  const hashes = new Set<string>();
+  for (const prompt of prompts) hashes.add(hashOfPrompt(prompt));
+  return [...hashes];
 }
 
 /** By the rule of the exporters: each rollout has a row with the prompt that most have. */

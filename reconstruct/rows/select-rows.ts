@@ -22,7 +22,7 @@ import type { Trainer } from "../trained/rules.ts";
 import { defaultTrainer, hasChoice, type Judge, toJudge } from "../trained/why-untrained.ts";
 import { TreeIndex } from "../tree/tree-index.ts";
 import type { FlatRow } from "./flat-row.ts";
-import { planPacked, planRows } from "./row-plan.ts";
+import { type Plan, planPacked, planRows } from "./row-plan.ts";
 import { countTokens, measureRows, type TokenAccount } from "./token-account.ts";
 import { RowWriter } from "./write-row.ts";
 
@@ -54,6 +54,8 @@ function withDefaults(options: Partial<SelectOptions>): SelectOptions {
 export type SelectedRows = {
   rows: Iterable<FlatRow>;
   row_count: number;
+  /** Tokens before the first sampled one, by row; all tokens of a row with `dummy`. Takes less time than the rows. */
+  prompts: Iterable<number[]>;
   /** Reason -> calls without any trained token in any row. */
   left_out: Record<string, number>;
   tokens: TokenAccount;
@@ -82,6 +84,7 @@ export function selectRows(trajectory: Trajectory, options: Partial<SelectOption
   return {
     rows: { [Symbol.iterator]: () => (place === null ? writer.rows(plans) : [place].values()) },
     row_count: place === null ? plans.length : 1,
+    prompts: { [Symbol.iterator]: () => (place === null ? plans.values().map(tokensBeforeSample) : [place.token_ids].values()) },
     // A call counts once, under its first reason; one that is trained anywhere is not left out.
     left_out: countBy(untrained.values(), (reason) => reason),
     tokens: { ...counts, ...measureRows(plans) },
@@ -100,6 +103,11 @@ export function dummyRow(trajectory: Trajectory, options: Partial<SelectOptions>
   const whyNot = toJudge(trajectory, settings, standing);
   const writer = new RowWriter({ trajectory, tree, standing, owners: new Map(), whyNot, aggregation, rollout_trained_tokens: 0 });
   return writer.dummy(selectionNamed("strict").paths(tree)[0] ?? null, maxTokens);
+}
+
+function tokensBeforeSample({ pieces }: Plan): number[] {
+  const end = pieces.findIndex(({ node }) => node.kind === "sampled");
+  return pieces.slice(0, end === -1 ? undefined : end).flatMap(({ node, from, to }) => node.token_ids.slice(from, to));
 }
 
 /** The judge's answer, and where that is none, whether some row has the node. */

@@ -2,6 +2,7 @@
 import type { EdgeCause, Trajectory } from "../../base/schema/trajectory.ts";
 import { promptsOf } from "../../exporters/source/index.ts";
 import {
+  defaultSelectOptions,
   type RoutingFidelity,
   routingFidelityOf,
   type SelectOptions,
@@ -46,7 +47,7 @@ export type CauseExample = { turn: number; position: number | null; before: stri
 
 export function attemptFidelityOf(trajectory: Trajectory, options: Partial<SelectOptions> = {}): AttemptFidelity {
   const selected = selectRows(trajectory, options);
-  const tolerant = selectRows(trajectory, { ...options, strategy: "tolerant" });
+  const tolerant = isAsTolerant(trajectory, options) ? selected : selectRows(trajectory, { ...options, strategy: "tolerant" });
   const { outcomes, omitted, continuity, damaged } = trajectory.fidelity;
   const { row_tokens, tree_tokens } = tolerant.tokens;
   return {
@@ -65,6 +66,11 @@ export function attemptFidelityOf(trajectory: Trajectory, options: Partial<Selec
     causes: causesOf(trajectory),
     damaged: damaged.map(({ call_id, reason }) => ({ call_id, reason })),
   };
+}
+
+/** `tolerant` joins only turns that came back as the same text in other tokens. Without one its rows are those of `strict`. */
+function isAsTolerant({ calls }: Trajectory, { strategy = defaultSelectOptions.strategy }: Partial<SelectOptions>): boolean {
+  return strategy === "strict" && !calls.some(({ match }) => match === "same_text");
 }
 
 function causesOf({ calls }: Trajectory): AttemptCause[] {

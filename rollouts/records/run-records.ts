@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { AlidadeError } from "../../base/errors.ts";
 import { RolloutRecord } from "../../base/schema/rollout.ts";
-import { Attempt, Trajectory } from "../../base/schema/trajectory.ts";
+import { Attempt, readTrajectory, type Trajectory } from "../../base/schema/trajectory.ts";
 import { readJsonLines } from "../../proxy/store/index.ts";
 
 /** Told of each line that cannot be read, which is left out; without it the line is thrown as `store_error`. */
@@ -27,7 +27,7 @@ export async function lastByTask(path: string): Promise<Map<string, RolloutRecor
 
 /** One at a time, for a run's trajectories may be larger than memory. */
 export function eachTrajectory(path: string, onDamage?: OnDamage): AsyncGenerator<Trajectory> {
-  return eachReadable(join(path, "trajectories.jsonl"), (value) => Trajectory.parse(value), onDamage);
+  return eachReadable(join(path, "trajectories.jsonl"), readTrajectory, onDamage);
 }
 
 /** The same without what they hold: a first look at a run. What cannot be read is left out: `eachTrajectory` tells it. */

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 import { RolloutRecord, type Verdict } from "../../base/schema/rollout.ts";
 import type { LogLine } from "../../base/schema/session-log.ts";
-import { Trajectory } from "../../base/schema/trajectory.ts";
+import { readTrajectory, type Trajectory } from "../../base/schema/trajectory.ts";
 import { DiskStore, type LinePlace, privateFileMode, readJsonLines, readLine } from "../../proxy/store/index.ts";
 import { reconstruct } from "../../reconstruct/index.ts";
 import { attemptFidelityOf } from "./attempt-fidelity.ts";
@@ -40,7 +40,7 @@ export async function updateIndex(folder: string, known: IndexFile | null, { isL
     index.files.trajectories,
     index.damaged.trajectories,
     (value, place) => {
-      index.trajectories.push({ place, figures: figuresOf(Trajectory.parse(value)) });
+      index.trajectories.push({ place, figures: figuresOf(readTrajectory(value)) });
     },
   );
   const records = new Map(index.records.map((one) => [attemptKey(one.figures), one]));
@@ -136,7 +136,7 @@ function figuresOf(trajectory: Trajectory): TrajectoryFigures {
     sampled_tokens: fidelity.sampled_tokens,
     trainable_tokens: fidelity.trainable_tokens,
     temperature: temperatures.size === 1 ? ([...temperatures][0] ?? null) : null,
-    policies: [...new Map(policies.map((policy) => [JSON.stringify(policy), policy])).values()],
+    policies: [...new Map(policies.map((policy) => [JSON.stringify([policy.version, policy.step]), policy])).values()],
     labels,
     begun: begun.length === 0 ? null : Math.min(...begun),
     seconds: begun.length === 0 ? null : (Math.max(...ended) - Math.min(...begun)) / 1000,
