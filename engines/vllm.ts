@@ -39,7 +39,7 @@ import { gauge } from "./http/metrics.ts";
 import { pulled } from "./http/pulled.ts";
 import { ChunkReader } from "./vllm/chunks.ts";
 import { type ChatRender, probePictures, renderChat, samplePictured, scorePictured } from "./vllm/pictures.ts";
-import { ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest } from "./vllm/probe.ts";
+import { ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest, withWeights } from "./vllm/probe.ts";
 import { PromptLogprobs, toRankedTokens } from "./vllm/prompt-logprobs.ts";
 import { readRouting } from "./vllm/routing.ts";
 import { vllmSampledNothing, wholeSampledNothing } from "./vllm/sampled-nothing.ts";
@@ -84,6 +84,8 @@ class VllmEngine implements Engine {
   #images: ServedPictures | null = null;
   /** Found by the probe: the server tells which experts the tokens took, but only in answers in one piece. */
   #tellsRouting = false;
+  /** Found by the probe: chat and completions tell which weights sampled which tokens. */
+  #tellsWeights = false;
 
   constructor(options: { baseUrl: string; apiKey: string | null }) {
     this.#client = new EngineClient({ ...options, sampledNothing: vllmSampledNothing });
@@ -106,6 +108,7 @@ class VllmEngine implements Engine {
     this.#extras = cold.accepted;
     facts.token_ids = cold.prompt_ids && cold.token_ids;
     facts.logprobs = cold.logprob !== null;
+    this.#tellsWeights = cold.weights;
     this.#tellsRouting = cold.routing && facts.token_ids;
     if (this.#tellsRouting) facts.routing = "not_live";
     if (facts.logprobs) {
@@ -323,6 +326,7 @@ class VllmEngine implements Engine {
       ...(this.#extras
         ? { return_token_ids: true, logprobs: true, top_logprobs: request.token_logprobs?.top ?? 0, ...(whole ? {} : pace(request)) }
         : {}),
+      ...(this.#tellsWeights ? withWeights : {}),
     };
   }
 
@@ -361,6 +365,7 @@ class VllmEngine implements Engine {
       stream_options: { include_usage: true },
       ...(this.#extras && request.cache_salt ? { cache_salt: request.cache_salt } : {}),
       ...(this.#extras ? { return_token_ids: true, logprobs: request.token_logprobs?.top ?? 0, ...pace(request) } : {}),
+      ...(this.#tellsWeights ? withWeights : {}),
     };
   }
 
@@ -393,8 +398,11 @@ class VllmEngine implements Engine {
 
   /** A server that was started with `--max-logprobs 0` refuses to list the best tokens; no call needs that list. */
   async #coldProbe(model: string, signal: AbortSignal): Promise<VllmProbe> {
-    const probed = await this.#probeOnce({ ...probeBody(model, 1), ...withBest }, signal);
-    return probed.accepted ? probed : await this.#probeOnce(probeBody(model, 1), signal);
+    for (const more of [{ ...withBest, ...withWeights }, withBest]) {
+      const probed = await this.#probeOnce({ ...probeBody(model, 1), ...more }, signal);
+      if (probed.accepted) return probed;
+    }
+    return this.#probeOnce(probeBody(model, 1), signal);
   }
 
   async #probeOnce(body: Record<string, unknown>, signal: AbortSignal): Promise<VllmProbe> {

@@ -8,6 +8,7 @@ import { argumentsObject } from "../../base/schema/arguments.ts";
 import type { FinishReason, JsonObject, Usage } from "../../base/schema/message.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import type { SampledToken } from "../../base/schema/sampled-token.ts";
+import type { WeightSpan } from "../../base/schema/session-log.ts";
 import { isIds, parseIds } from "../../base/tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
@@ -15,6 +16,7 @@ import { fromChatEntry, withOwnBytes } from "../chat/sampled-tokens.ts";
 import type { SampleEvent, TokenTexts } from "../engine.ts";
 import { refusal } from "../http/refusal.ts";
 import { logprobEntry, readTokenChunk, type TokenChunk } from "./token-chunk.ts";
+import { readWeightVersions } from "./weight-versions.ts";
 
 /** `behind`: text that came while the call was written. */
 type PendingCall = { index: number; id: string; name: string; arguments: string; behind: string };
@@ -39,6 +41,7 @@ export class ChunkReader {
   #stop: string | number | null = null;
   #usage: Usage = { prompt_tokens: null, cached_tokens: null, sampled_tokens: null, reasoning_tokens: null };
   #model: string | null = null;
+  #weights: WeightSpan[] | null = null;
   #sawPrompt = false;
   /** The pieces of the current chunk, where its fields were cut out. */
   #cutLogprobs: (number | null)[] | null = null;
@@ -111,7 +114,14 @@ export class ChunkReader {
       throw new AlidadeError("engine_error", `the engine at ${this.#baseUrl} ended its answer without a finish reason`);
     const events: SampleEvent[] = [];
     this.#flush(events);
-    events.push({ type: "end", finish_reason: this.#finish, stop: this.#stop, usage: this.#usage, engine_model: this.#model });
+    events.push({
+      type: "end",
+      finish_reason: this.#finish,
+      stop: this.#stop,
+      usage: this.#usage,
+      engine_model: this.#model,
+      ...(this.#weights && { weights: this.#weights }),
+    });
     return events;
   }
 
@@ -175,6 +185,7 @@ export class ChunkReader {
     if (finish) {
       this.#finish = chatFinish(finish);
       this.#stop = optional(choice, "stop_reason", isStringOrNumber);
+      this.#weights = readWeightVersions(choice.weight_versions);
     }
   }
 

@@ -21,6 +21,7 @@ import type { RankedToken, SampleEvent, SampleRequest, ServedPictures } from "..
 import type { EngineClient } from "../http/engine-client.ts";
 import { PromptLogprobs, toRankedTokens } from "./prompt-logprobs.ts";
 import { wholeSampledNothing } from "./sampled-nothing.ts";
+import { readWeightVersions } from "./weight-versions.ts";
 
 const renderPath = "/v1/chat/completions/render";
 
@@ -162,9 +163,7 @@ const Generated = z.looseObject({
         finish_reason: z.string().nullish(),
         stop_reason: z.union([z.string(), z.number()]).nullish(),
         token_ids: Ids.nullish(),
-        weight_versions: z
-          .array(z.looseObject({ version: z.string(), start: z.number().int().nonnegative(), end: z.number().int().nullish() }))
-          .nullish(),
+        weight_versions: z.unknown().optional(),
         logprobs: z.looseObject({ content: z.array(Entry).nullish() }).nullish(),
       }),
     )
@@ -212,6 +211,7 @@ function toEvents(answer: Generated, asked: AskedTurn): SampleEvent[] {
   for (const { id, function: called } of message.tool_calls ?? [])
     events.push({ type: "tool-call", id: id ?? "", name: called.name, arguments: called.arguments ?? "" });
   const misaligned = complaintOf(answer, spans, asked);
+  const weights = readWeightVersions(choice.weight_versions);
   if (misaligned === null) events.push({ type: "images", spans });
   events.push({
     type: "end",
@@ -219,9 +219,7 @@ function toEvents(answer: Generated, asked: AskedTurn): SampleEvent[] {
     stop: choice.stop_reason ?? null,
     usage: usageOf(answer),
     engine_model: answer.model ?? null,
-    ...(choice.weight_versions?.length && {
-      weights: choice.weight_versions.map(({ version, start, end }) => ({ version, start, end: end ?? null })),
-    }),
+    ...(weights && { weights }),
     ...(misaligned !== null && { misaligned }),
   });
   return events;

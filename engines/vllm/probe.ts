@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { isMeasured } from "../chat/alignment.ts";
 import { readRouting } from "./routing.ts";
+import { readWeightVersions } from "./weight-versions.ts";
 
 export const Logprob = z.looseObject({ logprob: z.number().nullable().optional() });
 
@@ -11,6 +12,7 @@ export const ProbeAnswer = z.looseObject({
     z.looseObject({
       token_ids: z.array(z.number()).nullish(),
       routed_experts: z.string().nullish(),
+      weight_versions: z.unknown().optional(),
       logprobs: z.looseObject({ content: z.array(Logprob.extend({ top_logprobs: z.array(Logprob).nullish() })).nullish() }).nullish(),
     }),
   ),
@@ -27,10 +29,15 @@ export type VllmProbe = {
   best: number | null;
   /** The server tells which experts the tokens took. */
   routing: boolean;
+  /** The server tells which weights sampled the tokens. */
+  weights: boolean;
 };
 
 /** The list begins with the sampled token, then the best ones, so with two entries one of them is the best token's. */
 export const withBest = { top_logprobs: 2 };
+
+/** 0.33 knows the field. 0.32 ignores it, as it ignores all fields that it does not know. */
+export const withWeights = { return_weight_versions: true };
 
 export function probeBody(model: string, temperature: number): Record<string, unknown> {
   return {
@@ -46,7 +53,7 @@ export function probeBody(model: string, temperature: number): Record<string, un
 
 /** The server refuses the fields that ask for ids. */
 export function refused(refusal: string): VllmProbe {
-  return { accepted: false, refusal, prompt_ids: false, token_ids: false, logprob: null, best: null, routing: false };
+  return { accepted: false, refusal, prompt_ids: false, token_ids: false, logprob: null, best: null, routing: false, weights: false };
 }
 
 export function toProbed(body: unknown): VllmProbe {
@@ -61,6 +68,7 @@ export function toProbed(body: unknown): VllmProbe {
     logprob: first?.logprob ?? null,
     best: bestLogprob(first?.top_logprobs ?? []),
     routing: readRouting(choice?.routed_experts ?? "", 0) !== null,
+    weights: readWeightVersions(choice?.weight_versions) !== null,
   };
 }
 

@@ -85,3 +85,35 @@ test("a call that is cut off in its arguments keeps the beginning that was sampl
       assert.match(call?.arguments ?? "none", told);
     });
 });
+
+test("vllm: where the probe sees that the server tells which weights sampled which tokens, every kind of turn asks for it", async () => {
+  await using server = await ScriptedEngine.start(() => ({ text: "text" }));
+  const engine = engineNamed("vllm").create({ baseUrl: server.url, apiKey: null });
+  try {
+    const spans = [
+      { version: "v1", start: 0, end: 2 },
+      { version: "v2", start: 2, end: 5 },
+    ];
+    for (const [told, routing, weights] of [
+      [spans, null, spans],
+      [spans, "told", spans],
+      [null, null, undefined],
+    ] as const) {
+      server.weightSpans = told && [...told];
+      server.routing = routing;
+      await engine.probe(patience());
+      for (const fields of [{}, { live: true }, { prompt: { text: "ab" }, messages: [], tools: [] }]) {
+        const end = endOf(await sampleAll(engine, fields));
+        assert.deepEqual([end.weights, server.requests.at(-1)?.return_weight_versions], [weights, weights && true]);
+      }
+    }
+    for (const wrong of [[], [{ version: 1, start: 0, end: 1 }], [{ version: "v1", start: -1, end: 1 }]]) {
+      server.weightSpans = spans;
+      await engine.probe(patience());
+      server.weightSpans = wrong as typeof spans;
+      assert.equal(endOf(await sampleAll(engine)).weights, undefined);
+    }
+  } finally {
+    await engine.close();
+  }
+});

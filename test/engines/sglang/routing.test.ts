@@ -45,7 +45,7 @@ test("what the probe finds decides whether experts are asked for: where they can
     [{}, { routing: "all", missing: undefined, experts }],
     [{ told: "beside" }, { routing: "all", missing: undefined, experts }],
     [{ told: null }, { routing: undefined, missing: undefined, experts }],
-    [{ model_path: "Nobody/knows" }, { routing: undefined, missing: "no_shape", experts: undefined }],
+    [{ model_path: "Own/Elsewhere" }, { routing: undefined, missing: "no_shape", experts: undefined }],
     [{ told: "short" }, { routing: undefined, missing: "misfit", experts }],
     [{ told: "no base64" }, { routing: undefined, missing: "misfit", experts }],
     [{ options: { enable_hierarchical_cache: true } }, { routing: undefined, missing: "rows_lost", experts }],

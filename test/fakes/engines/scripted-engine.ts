@@ -146,6 +146,8 @@ export class ScriptedEngine implements AsyncDisposable {
   models = ["scripted"];
   /** Has experts, and tells in answers in one piece which ones the tokens took. `wrong`: leaves out one token. */
   routing: "told" | "wrong" | null = null;
+  /** As 0.33: told to requests that ask for it. null: 0.32, which does not know the field. */
+  weightSpans: { version: string; start: number; end: number }[] | null = null;
   /** Adapters that it lists too: name -> base model. */
   adapters: Record<string, string> = {};
   /** Number of requests for its list of models. */
@@ -252,6 +254,7 @@ export class ScriptedEngine implements AsyncDisposable {
           finish_reason: "length",
           ...(quirk === "no_ids" ? {} : { token_ids: [120] }),
           ...this.#routed(body, this.#promptOf(body), 1),
+          ...this.#weighed(body),
           logprobs:
             quirk === "no_logprobs"
               ? null
@@ -292,10 +295,15 @@ export class ScriptedEngine implements AsyncDisposable {
           stop_reason: reply.stop_reason ?? null,
           token_ids: this.#own(ids),
           ...this.#routed(request, [...prompt, ...this.#own(ids)], 0),
+          ...this.#weighed(request),
         },
       ],
       usage: { prompt_tokens: prompt.length, completion_tokens: ids.length, total_tokens: prompt.length + ids.length },
     };
+  }
+
+  #weighed(request: WireRequest): { weight_versions?: unknown } {
+    return this.weightSpans !== null && request.return_weight_versions ? { weight_versions: this.weightSpans } : {};
   }
 
   /** `more`: number of sampled tokens that `ids` lacks. */
@@ -380,7 +388,15 @@ export class ScriptedEngine implements AsyncDisposable {
     const finish = reply.quirk === "abort" ? "abort" : (reply.finish_reason ?? (reply.tool_calls ? "tool_calls" : "stop"));
     send({
       model: "scripted",
-      choices: [{ index: 0, ...(isChat ? { delta: {} } : { text: "" }), finish_reason: finish, stop_reason: reply.stop_reason ?? null }],
+      choices: [
+        {
+          index: 0,
+          ...(isChat ? { delta: {} } : { text: "" }),
+          finish_reason: finish,
+          stop_reason: reply.stop_reason ?? null,
+          ...this.#weighed(request),
+        },
+      ],
     });
     const completion_tokens = ids.length + (reply.quirk?.startsWith("usage_mismatch") ? 1 : 0);
     if (!reply.quirk?.endsWith("no_usage"))
