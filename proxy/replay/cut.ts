@@ -10,7 +10,7 @@ export type Cut = {
   next: RecordedCall | null;
   /** The last turn that is answered; null: none is. */
   last: RecordedCall | null;
-  /** Ids of other calls that are sampled anew at their recorded requests. */
+  /** Ids of calls of other conversations that were being sampled there: they are sampled anew at their recorded requests. */
   open: ReadonlySet<string>;
 };
 
@@ -30,20 +30,23 @@ function isCutOff({ outcome }: RecordedCall["call"]): boolean {
 }
 
 /**
- * Behind this turn, as `alidade show` numbers them; null: behind all of them. Throws `request_invalid` for a number that is no
- * turn of the main agent, and in the middle of calls that ran side by side.
+ * Behind this turn, as `alidade show` numbers them; null: behind all of them. Sub-agents are cut where they were when the main agent
+ * asked for its next turn. Throws `request_invalid` for a number that is no turn of the main agent, and in the middle of calls that it
+ * made side by side.
  */
 export function cutAfter(recording: SessionRecording, turn: number | null): Cut {
   const { calls, main } = recording;
   const ended = calls.filter(({ call }) => call.turn !== null);
   const isOfMain = ({ call }: RecordedCall): boolean => main.has(call.id);
-  const open = new Set<string>();
-  if (turn === null) return { answered: idsOf(ended), next: null, last: ended.findLast(isOfMain) ?? null, open };
+  const none = new Set<string>();
+  if (turn === null) return { answered: idsOf(ended), next: null, last: ended.findLast(isOfMain) ?? null, open: none };
   const last = turn === 0 ? null : turnNamed(recording, turn);
   const next = last === null ? (calls.find(isOfMain) ?? null) : nextOf(calls.filter(isOfMain), last);
-  if (next !== null) assertNoneBeside(recording, next, turn);
-  const before = ended.filter(({ number }) => next === null || number < next.number);
-  return { answered: idsOf(before), next, last, open };
+  if (next === null) return { answered: idsOf(ended), next, last, open: none };
+  const beside = callsBeside(recording, next);
+  assertNotBesideItself(recording, beside, turn);
+  const before = ended.filter(({ endedAt }) => endedAt !== null && endedAt < next.begunAt);
+  return { answered: idsOf(before), next, last, open: idsOf(beside) };
 }
 
 /** Tells whether the call is answered from the record. Finished side calls (titles, topics) are, whatever turn they come after. */
@@ -51,7 +54,7 @@ export function isAnswered({ answered }: Cut, { call }: RecordedCall): boolean {
   return answered.has(call.id) || (call.turn !== null && !isWork(call.begun.request_class));
 }
 
-/** The turns behind which a rollout can be sampled anew: those of the main agent beside which no other call ran. 0: its beginning. */
+/** The turns behind which a rollout can be sampled anew: those of the main agent beside which it made no other call. 0: its beginning. */
 export function turnsToForkAt(recording: SessionRecording): number[] {
   return [0, ...turnsOfMain(recording)].filter((turn) => {
     try {
@@ -86,19 +89,18 @@ function nextOf(callsOfMain: readonly RecordedCall[], last: RecordedCall): Recor
   return children.find(({ call }) => call.turn !== null) ?? children[0] ?? later[0] ?? null;
 }
 
-/** A sub-agent that has not ended there could not be put back to where it was. */
-function assertNoneBeside({ calls, main, roots }: SessionRecording, next: RecordedCall, turn: number): void {
-  const work = calls.filter(({ call }) => isWork(call.begun.request_class) && call.begun.retry_of === null);
-  const running = work.find(({ endedAt, number }) => number < next.number && (endedAt ?? Infinity) > next.begunAt);
-  const before = new Set(work.filter(({ number }) => number < next.number).map(({ call }) => roots.get(call.id)));
-  const open = work.find(({ call, number }) => number > next.number && !main.has(call.id) && before.has(roots.get(call.id)));
-  const beside = running ?? open;
-  if (beside === undefined) return;
-  throw wrongTurn(`turn ${turn} is in the middle of calls that ran side by side (turn ${beside.number} of ${whoseIs(beside, main)})`);
+/** Calls of other conversations that were being sampled when this one was asked for. If a request was repeated, its last try counts. */
+function callsBeside({ calls }: SessionRecording, next: RecordedCall): RecordedCall[] {
+  const before = calls.filter(({ call, number }) => number < next.number && isWork(call.begun.request_class));
+  const repeated = new Set([...before, next].map(({ call }) => call.begun.retry_of));
+  return before.filter(({ call, endedAt }) => (endedAt ?? Infinity) > next.begunAt && !repeated.has(call.id));
 }
 
-function wrongTurn(message: string): AlidadeError {
-  return new AlidadeError("request_invalid", message, { param: "turn" });
+/** The main agent is put back to one place. If it asks for several turns at once, there is none. */
+function assertNotBesideItself({ main }: SessionRecording, beside: readonly RecordedCall[], turn: number): void {
+  const own = beside.find(({ call }) => main.has(call.id));
+  if (own === undefined) return;
+  throw wrongTurn(`turn ${turn} is in the middle of calls that the main agent made side by side (turn ${own.number})`);
 }
 
 function kindOf({ call: { begun } }: RecordedCall): string {
@@ -106,8 +108,8 @@ function kindOf({ call: { begun } }: RecordedCall): string {
   return isWork(begun.request_class) ? "of a conversation beside the main agent's" : `a call of the kind ${begun.request_class}`;
 }
 
-function whoseIs({ call: { id, begun } }: RecordedCall, main: ReadonlySet<string>): string {
-  return begun.agent !== "main" || main.has(id) ? begun.agent : "another conversation";
+function wrongTurn(message: string): AlidadeError {
+  return new AlidadeError("request_invalid", message, { param: "turn" });
 }
 
 function idsOf(calls: readonly RecordedCall[]): Set<string> {

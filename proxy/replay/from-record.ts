@@ -37,6 +37,9 @@ export async function fromRecord(
     throw new AlidadeError("replay_diverged", `the replay left its record: ${why}`);
   }
   if (placed?.isAnswered) {
+    await replay.untilDue(placed, exchange.signal);
+    assertGoesOn(session, replay);
+    void exchange.closed.then(() => replay.given(placed));
     const recorded = replay.answerOf(placed);
     const call = replay.isOwn ? givenAgain(session, exchange, recorded.call.id) : await copyCall(session, exchange, identified, recorded);
     await session.record(replay.compared(placed, null));
@@ -44,13 +47,29 @@ export async function fromRecord(
     return call;
   }
   if (placed !== null) await session.record(replay.compared(placed, null));
+  const isTurn = isWork(identified.labels.request_class);
+  if (isTurn && !replay.isOwn) {
+    await replay.untilEnd(found, exchange.signal);
+    assertGoesOn(session, replay);
+    // It may come again, and brings the replay to no end.
+    if (exchange.signal.aborted) {
+      if (placed !== null) replay.giveBack(placed);
+      throw new AlidadeError("cancelled", "the client left before the replay came to its end");
+    }
+  }
   // A sub-agent may be further than another one whose recorded answers are still to be given.
-  if (isWork(identified.labels.request_class) && (!replay.isOwn || replay.hasGivenAll)) {
+  if (isTurn && (!replay.isOwn || replay.hasGivenAll)) {
     await arrive(session, replay);
     if (replay.stops) replay.stop();
   }
   if (replay.stops) throw new AlidadeError("session_sealed", "the replay is over: nothing is sampled behind it");
   return null;
+}
+
+/** Throws if the session is over by now, or if the replay has left its record. */
+function assertGoesOn(session: Session, replay: Replay): void {
+  session.assertOpen();
+  replay.assertOnRecord();
 }
 
 /** The session's own call, whose answer its client did not live to use. */

@@ -4,7 +4,7 @@ import type { Tool } from "../../base/schema/message.ts";
 import type { CallFinished, LogLine, Opened, Tried } from "../../base/schema/session-log.ts";
 import type { Call } from "../session/call.ts";
 import { SessionState } from "../session/session-state.ts";
-import { type Conversations, conversationsOf } from "./conversations.ts";
+import { agentsOf, type RecordedAgents } from "./recorded-agents.ts";
 
 export type RecordedCall = {
   call: Call;
@@ -18,7 +18,7 @@ export type RecordedCall = {
   finished: CallFinished | null;
 };
 
-export type SessionRecording = Conversations & {
+export type SessionRecording = RecordedAgents & {
   opened: Opened;
   /** In the order in which they were begun. */
   calls: readonly RecordedCall[];
@@ -56,7 +56,7 @@ export function toRecording(sessionId: string, lines: readonly LogLine[]): Sessi
     tries: tries.get(call.id) ?? [],
     finished: finished.get(call.id) ?? null,
   }));
-  return { opened, calls, tools: state.tools, ...conversationsOf(calls) };
+  return { opened, calls, tools: state.tools, ...agentsOf(calls) };
 }
 
 /** Returns the engines that got this call's prompt, the last one first. */

@@ -13,6 +13,7 @@ import { compareRequests, type RequestComparison, rankOf } from "./compare-reque
 import { type Cut, isAnswered } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
 import { isWork } from "./is-work.ts";
+import { RecordedOrder } from "./recorded-order.ts";
 import type { RecordedCall, SessionRecording } from "./recording.ts";
 
 export type ReplayOptions = {
@@ -31,6 +32,8 @@ export type ReplayOptions = {
    * how an earlier such replay ended.
    */
   own?: { before: ReplayEnded | null } | null;
+  /** How long an answer waits for what was recorded before it, if nothing comes at all. */
+  longestWaitMs?: number;
 };
 
 export type ReplayRequest = { dialect: string; labels: CallLabels; request: NeutralRequest; sent: RestoredRequest };
@@ -45,6 +48,8 @@ export type PlacedRequest = {
   /** Under the recorded name of its agent, where the session goes on with its own record. */
   labels: CallLabels;
   placed: RecordedPlace | null;
+  /** The record has it, but only behind the replayed part. */
+  isLater: boolean;
 };
 
 export class Replay {
@@ -54,6 +59,7 @@ export class Replay {
   /** Recorded tool lists, by the lists that were sent in their place. */
   readonly #tools: { sent: readonly Tool[]; recorded: readonly Tool[] }[] = [];
   readonly #taken = new Set<string>();
+  readonly #order: RecordedOrder;
   /** Recorded names of sub-agents, which harnesses draw anew, by those that they have now. */
   readonly #agents = new Map<string, string>();
   readonly #stopped = Promise.withResolvers<void>();
@@ -63,6 +69,7 @@ export class Replay {
   constructor(options: ReplayOptions) {
     this.#options = options;
     this.#byId = new Map(options.recording.calls.map((one) => [one.call.id, one]));
+    this.#order = new RecordedOrder(options.recording, options.cut.answered, options.longestWaitMs);
   }
 
   get isRendered(): boolean {
@@ -112,23 +119,29 @@ export class Replay {
     return this.#heard.recordedFor(message, turn, distance);
   }
 
+  /** Throws `replay_diverged` once it has diverged. */
+  assertOnRecord(): void {
+    if (this.#how === "diverged") throw new AlidadeError("replay_diverged", "the replay has left its record: no more calls are answered");
+  }
+
   /** Takes the request's place, which is then no other's. Throws `replay_diverged` once it has diverged. */
   place(asked: ReplayRequest): PlacedRequest {
-    if (this.#how === "diverged") throw new AlidadeError("replay_diverged", "the replay has left its record: no more calls are answered");
+    this.assertOnRecord();
     this.#began ??= Date.now();
     const restored = this.#heard.asRecorded(asked.sent);
     const request = this.#withRecordedTools(asked.request);
-    const placed = this.#find(asked, request, restored);
+    const { placed, isLater } = this.#find(asked, request, restored);
     // What came instead is told to the caller, who ends it.
-    if (placed === null || this.#isLeft(placed)) return { request, restored, labels: this.#ownLabels(asked.labels), placed };
+    if (placed === null || this.#isLeft(placed)) return { request, restored, labels: this.#ownLabels(asked.labels), placed, isLater };
     const { call } = placed.recorded;
     this.#taken.add(call.id);
+    this.#order.asked(call.id);
     if (call.begun.agent !== "main") this.#agents.set(asked.labels.agent, call.begun.agent);
     const labels = this.#ownLabels(asked.labels);
     this.#heard.add(asked.sent, call.messages);
     const recordedTools = this.#toolsOf(placed.recorded);
     if (!sameJson(asked.request.tools, recordedTools)) this.#tools.push({ sent: asked.request.tools, recorded: recordedTools });
-    return { request: this.#withRecordedTools(asked.request), restored: recordedRequest(call, restored.parent), labels, placed };
+    return { request: this.#withRecordedTools(asked.request), restored: recordedRequest(call, restored.parent), labels, placed, isLater };
   }
 
   /** Gives the place back: the request turned out to be another one that comes again. */
@@ -138,13 +151,40 @@ export class Replay {
     this.#taken.add(taken.id);
   }
 
+  /** Gives the place back: its client has left without the answer, and may ask again. */
+  giveBack({ recorded }: RecordedPlace): void {
+    this.#taken.delete(recorded.call.id);
+    this.#order.left(recorded.call.id);
+  }
+
+  /** Waits until all that had come before this answer in the record has come again. */
+  untilDue({ recorded }: RecordedPlace, signal: AbortSignal): Promise<void> {
+    return this.#order.until(() => this.#how === "diverged" || this.#order.isDue(recorded.call.id), signal);
+  }
+
+  /** The answer has left, or its client has. */
+  given({ recorded }: RecordedPlace): void {
+    this.#order.given(recorded.call.id);
+  }
+
+  /**
+   * Waits until the replay has come to its end, behind which this request is sampled: the main agent's next one until all sub-agents
+   * have been given their recorded answers, and a sub-agent's until the main agent has asked for its next one.
+   */
+  untilEnd({ placed, restored }: PlacedRequest, signal: AbortSignal): Promise<void> {
+    const { next } = this.#options.cut;
+    const isNext = next === null || placed?.recorded === next;
+    const from = placed?.recorded.call.id ?? restored.parent?.id ?? null;
+    return this.#order.until(() => this.isOver || (isNext && this.#order.hasGivenBeside(from)), signal);
+  }
+
   /** Why the replay cannot go on with this request; null where it can. */
-  whyDiverged({ placed, request }: PlacedRequest, { labels, sent }: ReplayRequest): string | null {
+  whyDiverged({ placed, request, isLater }: PlacedRequest, { labels, sent }: ReplayRequest): string | null {
     if (placed !== null) {
       if (!this.#isLeft(placed)) return null;
       return `turn ${placed.recorded.number}: ${placed.comparison.difference}`;
     }
-    if (this.isOver || !isWork(labels.request_class)) return null;
+    if (this.isOver || isLater || !isWork(labels.request_class)) return null;
     const { parent } = sent;
     // A sub-agent that had asked nothing yet.
     if (parent === null && this.isOwn && labels.agent !== "main") return null;
@@ -166,6 +206,7 @@ export class Replay {
   end(how: ReplayEnded["how"], difference: string | null): ReplayEnded | null {
     if (this.#how !== null) return null;
     this.#how = how;
+    this.#order.move();
     const time = Date.now();
     const turns = [...this.#taken].filter((id) => this.#options.cut.answered.has(id)).length;
     return {
@@ -195,25 +236,31 @@ export class Replay {
   }
 
   /** The most alike of the recorded calls at this place that no request has taken yet. */
-  #find({ dialect, labels }: ReplayRequest, request: NeutralRequest, restored: RestoredRequest): RecordedPlace | null {
+  #find({ dialect, labels }: ReplayRequest, request: NeutralRequest, restored: RestoredRequest): FoundPlace {
     const { cut } = this.#options;
     let best: RecordedPlace | null = null;
+    let later: RecordedPlace | null = null;
     for (const recorded of this.#options.recording.calls) {
       const { begun } = recorded.call;
       if (this.#taken.has(recorded.call.id) || begun.dialect !== dialect) continue;
       if ((begun.parent_call_id ?? null) !== (restored.parent?.id ?? null) || !this.#isSameAgent(begun, labels)) continue;
       const isGiven = isAnswered(cut, recorded);
-      const isNext = recorded === cut.next || cut.open.has(recorded.call.id);
-      if (!isGiven && !isNext) continue;
+      const isIn = isGiven || recorded === cut.next || cut.open.has(recorded.call.id);
+      if (!isIn && (cut.next === null || recorded.number < cut.next.number)) continue;
       const comparison = compareRequests(
         { messages: recorded.call.messages, tools: this.#toolsOf(recorded) },
         { messages: restored.messages, tools: request.tools },
       );
-      if (best === null || rankOf(comparison.class) < rankOf(best.comparison.class)) best = { recorded, isAnswered: isGiven, comparison };
-      if (comparison.class === "equal") break;
+      const one = { recorded, isAnswered: isGiven, comparison };
+      if (isIn && isCloser(one, best)) best = one;
+      else if (!isIn && isCloser(one, later)) later = one;
+      if (isIn && comparison.class === "equal") break;
     }
+    // Conversations that begin alike may stand on both sides of the cut. What follows a turn has its place at the first one.
+    const isLater = later?.comparison.class !== "structure" && (restored.parent === null ? isCloser(later, best) : best === null);
+    if (later !== null && isLater) return { placed: null, isLater };
     // Behind the replayed part a request that only stands at a recorded place is a new one.
-    return best !== null && this.isOver && best.comparison.class === "structure" ? null : best;
+    return { placed: best !== null && this.isOver && best.comparison.class === "structure" ? null : best, isLater: false };
   }
 
   #isSameAgent(recorded: { agent: string; request_class: CallLabels["request_class"] }, now: CallLabels): boolean {
@@ -273,6 +320,12 @@ export class Replay {
     const spans = calls.map(({ begun, outcome }) => ({ from: begun.time, to: outcome?.time ?? null, pauses: outcome?.pauses ?? [] }));
     return (before?.recorded_ms ?? 0) + Math.max(0, to - from - pausedWithin(spans, from, to));
   }
+}
+
+type FoundPlace = Pick<PlacedRequest, "placed" | "isLater">;
+
+function isCloser(one: RecordedPlace | null, other: RecordedPlace | null): boolean {
+  return one !== null && (other === null || rankOf(one.comparison.class) < rankOf(other.comparison.class));
 }
 
 /** As the engine got it then. The parent is the session's own copy of the recorded one. */

@@ -23,7 +23,7 @@ export function forkPlaces(
   return found.map((place, index) => ({ ...place, index, of: found.length }));
 }
 
-/** null where the rollout cannot be cut there: it is no turn of the main agent, the last one, or beside other calls. */
+/** null where the rollout cannot be cut there: it is no turn of the main agent, the last one, or beside another call of its own. */
 function nextOf(recording: SessionRecording, turn: number) {
   try {
     return cutAfter(recording, turn).next;

@@ -26,7 +26,7 @@ type ValueFlags = ReplayFlags &
 export function value(program: Command): void {
   addReplayFlags(addEngineFlags(program.command("value")))
     .description(
-      "Forks the rollout behind each of its turns, and tells how often the forks solve the task: the value of the state that it was in. A rate has\nWilson's 95 % interval; a fork without a reward is counted as a fork and is in no other number. Turns beside which other calls ran are left\nout, as `alidade fork` refuses them. The forks are a run folder of their own, with a group for each turn.",
+      "Forks the rollout behind each of its turns, and tells how often the forks solve the task: the value of the state that it was in. A rate has\nWilson's 95 % interval; a fork without a reward is counted as a fork and is in no other number. Turns beside which the main agent\nmade another call are left out, as `alidade fork` refuses them. The forks are a run folder of their own, with a group for each turn.",
     )
     .argument("[rollout]", "id of a rollout or session, or <task>/<index> (default: the only one)")
     .option("--at <turn>", "a turn to fork at, as `alidade show` numbers them; several times for several (default: all)", collectTurn)
@@ -61,7 +61,11 @@ export function value(program: Command): void {
 function chosenTurns(recording: SessionRecording, every: number): number[] {
   const turns = turnsToForkAt(recording).filter((_, index) => index % every === 0);
   if (turns.length === 0)
-    throw new AlidadeError("request_invalid", "no turn of the rollout can be forked: beside each of them other calls ran", { param: "at" });
+    throw new AlidadeError(
+      "request_invalid",
+      "no turn of the rollout can be forked: it has none, or beside each of them its main agent made another call",
+      { param: "at" },
+    );
   return turns;
 }
 

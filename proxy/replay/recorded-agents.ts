@@ -2,11 +2,13 @@
  * Which calls are the main agent's. Not every harness marks the requests of its sub-agents (Qwen Code does not), so the record tells
  * them apart: a conversation that begins anew while the main agent's own goes on belongs to another agent.
  */
-import { messageKey } from "../session/call.ts";
+import { type Call, messageKey } from "../session/call.ts";
 import { isWork } from "./is-work.ts";
-import type { RecordedCall } from "./recording.ts";
 
-export type Conversations = {
+/** `begunAt`: a place among the lines of the log. */
+type BegunAt = { call: Call; begunAt: number };
+
+export type RecordedAgents = {
   /** The first call of each call's conversation, by the call's id. A call goes on from the last turn that its request holds. */
   roots: ReadonlyMap<string, string>;
   /** Ids of the calls of the main agent's own work. */
@@ -14,7 +16,7 @@ export type Conversations = {
 };
 
 /** `calls`: in the order in which they were begun. */
-export function conversationsOf(calls: readonly RecordedCall[]): Conversations {
+export function agentsOf(calls: readonly BegunAt[]): RecordedAgents {
   const roots = new Map<string, string>();
   for (const { call } of calls) roots.set(call.id, roots.get(call.begun.parent_call_id ?? "") ?? call.id);
   const marked = calls.filter(({ call: { begun } }) => begun.agent === "main" && isWork(begun.request_class));
@@ -35,13 +37,13 @@ export function conversationsOf(calls: readonly RecordedCall[]): Conversations {
  * True if the main agent goes on after this first call of a conversation. It may compact its history and begin another one of the same
  * head, so calls of another conversation are its own only where their heads are equal. Maps: the last call of each head.
  */
-function isBeside(first: RecordedCall, lastOfMain: ReadonlyMap<string, number>, lastOfHead: ReadonlyMap<string, number>): boolean {
+function isBeside(first: BegunAt, lastOfMain: ReadonlyMap<string, number>, lastOfHead: ReadonlyMap<string, number>): boolean {
   const own = headOf(first);
   return [...lastOfMain].some(([head, last]) => (head === own ? last : (lastOfHead.get(head) ?? 0)) > first.begunAt);
 }
 
 /** The system prompt and the tools. */
-function headOf({ call: { messages, begun } }: RecordedCall): string {
+function headOf({ call: { messages, begun } }: BegunAt): string {
   const [first] = messages;
   return `${begun.tools_hash} ${first?.role === "system" ? messageKey(first) : ""}`;
 }

@@ -1,0 +1,84 @@
+/**
+ * Gives the answers of a replay in the recorded order, where several agents work at once. Recorded answers come at once, so agents would
+ * get ahead of each other, and a main agent would be told of an ended sub-agent at another turn. An answer therefore waits until all
+ * that had come before it in the record has come again.
+ */
+import { withinTime } from "../../base/host/within-time.ts";
+import { type PlacedAnswer, placeAnswers } from "./recorded-places.ts";
+import type { SessionRecording } from "./recording.ts";
+
+/** If nothing comes for so long, the harness does not do what it did, and answers wait no more. */
+const longestWaitMs = 30_000;
+
+export class RecordedOrder {
+  readonly #roots: ReadonlyMap<string, string>;
+  readonly #answers: ReadonlyMap<string, PlacedAnswer>;
+  readonly #asked = new Set<string>();
+  readonly #given = new Set<string>();
+  readonly #longestWaitMs: number;
+  #moved = Promise.withResolvers<void>();
+  #isLost = false;
+
+  constructor(recording: SessionRecording, answered: ReadonlySet<string>, waitMs = longestWaitMs) {
+    this.#roots = recording.roots;
+    this.#answers = new Map(placeAnswers(recording, answered).map((one) => [one.id, one]));
+    this.#longestWaitMs = waitMs;
+  }
+
+  asked(id: string): void {
+    this.#asked.add(id);
+    this.move();
+  }
+
+  given(id: string): void {
+    this.#given.add(id);
+    this.move();
+  }
+
+  /** Takes back that it was asked: its client has left without an answer. */
+  left(id: string): void {
+    this.#asked.delete(id);
+  }
+
+  /** Lets those who wait look again. */
+  move(): void {
+    this.#moved.resolve();
+    this.#moved = Promise.withResolvers();
+  }
+
+  /** True if all other conversations than this call's have been given their answers. null: a new conversation. */
+  hasGivenBeside(id: string | null): boolean {
+    const root = this.#roots.get(id ?? "");
+    return this.#answers.values().every((one) => one.root === root || this.#given.has(one.id));
+  }
+
+  /** True if all that other conversations had asked for and were given before this answer has come again. */
+  isDue(id: string): boolean {
+    const own = this.#answers.get(id);
+    if (own === undefined) return true;
+    return this.#answers.values().every((other) => {
+      if (other.root === own.root || this.#given.has(other.id)) return true;
+      return other.at >= own.at && (other.begunAt >= own.at || this.#asked.has(other.id));
+    });
+  }
+
+  /** Waits until it is so, the client has left, or nothing has come for too long. */
+  async until(isSo: () => boolean, signal: AbortSignal): Promise<void> {
+    const leave = (): void => this.move();
+    signal.addEventListener("abort", leave, { once: true });
+    try {
+      while (!this.#isLost && !signal.aborted && !isSo()) {
+        let isMoved = false;
+        const moved = this.#moved.promise.then(() => {
+          isMoved = true;
+        });
+        await withinTime(moved, this.#longestWaitMs);
+        if (isMoved) continue;
+        this.#isLost = true;
+        this.move();
+      }
+    } finally {
+      signal.removeEventListener("abort", leave);
+    }
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * A main agent and a sub-agent that works beside it, in requests without any mark of the agent. A replay gives their answers in the
+ * recorded order, and a fork beside the sub-agent puts both back to where they were.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { engineNamed } from "../../engines/registry.ts";
+import { cutAfter, HarnessProxy, Replay, type SessionRecording, toRecording, turnsToForkAt } from "../../proxy/index.ts";
+import type { ReplayOptions } from "../../proxy/replay/replay.ts";
+import { MemoryStore } from "../../proxy/store/index.ts";
+import { TemplatedEngine } from "../fakes/engines/templated-engine.ts";
+import { Client } from "../fakes/proxies/proxy-at.ts";
+
+type Chat = Record<string, unknown>[];
+
+const told = "the part is done";
+const first = { main: [{ role: "user", content: "Split it." }], part: [{ role: "user", content: "Do the part." }] };
+
+/** One agent: it asks, keeps what it is answered, and is then told what `result` says. */
+class Agent {
+  readonly #client: Client;
+  readonly #chat: Chat;
+
+  constructor(client: Client, who: keyof typeof first) {
+    this.#client = client;
+    this.#chat = [...first[who]];
+  }
+
+  async ask(result: string, signal?: AbortSignal): Promise<string> {
+    const response = await this.#client.chat({ messages: this.#chat }, signal);
+    const body = (await response.json()) as { choices?: { message: { content: string } }[]; error?: { message: string } };
+    const message = body.choices?.[0]?.message;
+    if (message === undefined) throw new Error(body.error?.message ?? "no answer");
+    this.#chat.push(message, { role: "user", content: result });
+    return message.content;
+  }
+}
+
+type At = AsyncDisposable & {
+  engine: TemplatedEngine;
+  recording: SessionRecording;
+  again(options: Partial<ReplayOptions>): Promise<Client>;
+};
+
+/** The first turn of the main agent starts the part, which is being sampled through its second turn. Its third request tells of it. */
+async function recorded(): Promise<At> {
+  await using scope = new AsyncDisposableStack();
+  const words = (asked: string): string => (asked.includes("Do the part.") && !asked.includes("Split it.") ? told : "I go on.");
+  const engine = scope.use(await TemplatedEngine.start(({ prompt }) => ({ text: words(prompt) })));
+  const adapter = engineNamed("vllm").create({ baseUrl: engine.url, apiKey: null });
+  scope.defer(() => adapter.close());
+  const store = new MemoryStore();
+  const proxy = scope.use(await HarnessProxy.start({ engine: adapter, store, version: "test" }));
+  const open = async (): Promise<Client> => {
+    const { session, key } = await proxy.openSession({ purpose: "train", continuity: "auto", sandboxed: true });
+    return new Client(proxy, session.id, key);
+  };
+  const client = await open();
+  const main = new Agent(client, "main");
+  await main.ask("started");
+  const [reached, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  Object.defineProperty(engine, "before", {
+    configurable: true,
+    get: () => {
+      Object.defineProperty(engine, "before", { value: Promise.resolve(), configurable: true });
+      reached.resolve();
+      return held.promise;
+    },
+  });
+  const part = new Agent(client, "part").ask("");
+  await reached.promise;
+  await main.ask(`${told}: well done`);
+  held.resolve();
+  await part;
+  await main.ask("");
+  await client.settled();
+  await proxy.sessions.close(proxy.session(client.sessionId), "over");
+  const recording = toRecording(client.sessionId, await store.read(client.sessionId));
+  const again: At["again"] = async (options) => {
+    const other = await open();
+    proxy.session(other.sessionId).replay = new Replay({
+      ...{ recording, cut: cutAfter(recording, null), after: "stop", words: "go_on" },
+      ...options,
+    });
+    return other;
+  };
+  const release = scope.move();
+  return { engine, recording, again, [Symbol.asyncDispose]: () => release.disposeAsync() };
+}
+
+test("a sub-agent that asks early is answered once the main agent has asked for the turn whose results tell of its end", async () => {
+  await using at = await recorded();
+  const client = await at.again({});
+  const order: string[] = [];
+  const part = new Agent(client, "part").ask("").then(() => order.push("part"));
+  const main = new Agent(client, "main");
+  await main.ask("started").then(() => order.push("main 1"));
+  order.push("main asks for 2");
+  await main.ask(`${told}: well done`).then(() => order.push("main 2"));
+  await part;
+  await main.ask("").then(() => order.push("main 3"));
+  assert.deepEqual(order, ["main 1", "main asks for 2", "part", "main 2", "main 3"]);
+  const { replay } = await client.trajectory();
+  assert.deepEqual([replay?.how, replay?.turns, replay?.classes], ["arrived", 4, { equal: 4 }]);
+});
+
+test("a fork beside a sub-agent samples both anew on their recorded prompts, from where they were", async () => {
+  await using at = await recorded();
+  assert.deepEqual(turnsToForkAt(at.recording), [0, 1, 3]);
+  const cut = cutAfter(at.recording, 1);
+  const prompt = (number: number): number[] => {
+    const { call } = at.recording.calls[number - 1] ?? assert.fail();
+    return [...(call.tokens ?? [])].slice(0, call.promptLength);
+  };
+  const client = await at.again({ cut, after: "sample" });
+  const before = at.engine.exchanges.length;
+  const part = new Agent(client, "part").ask("");
+  const main = new Agent(client, "main");
+  await main.ask("started");
+  await client.logged("compared");
+  assert.equal(at.engine.exchanges.length, before, "nothing is sampled before the main agent has come to its place");
+  await main.ask("new");
+  await part;
+  const sampled = at.engine.exchanges.slice(before).map((one) => one.prompt_token_ids);
+  assert.deepEqual(new Set(sampled.map(String)), new Set([prompt(2), prompt(3)].map(String)));
+  const { replay, nodes, calls } = await client.trajectory();
+  assert.deepEqual([replay?.how, replay?.turns], ["arrived", 1]);
+  const trained = new Set(nodes.filter(({ trainable }) => trainable).map(({ call_id }) => call_id));
+  assert.deepEqual(trained, new Set(calls.filter(({ replayed_from }) => replayed_from == null).map(({ call_id }) => call_id)));
+});
+
+test("a replay to a turn beside a sub-agent arrives with the main agent, and asks no engine for the sub-agent", async () => {
+  await using at = await recorded();
+  const client = await at.again({ cut: cutAfter(at.recording, 1) });
+  const before = at.engine.exchanges.length;
+  const part = assert.rejects(new Agent(client, "part").ask(""), /the replay is over/);
+  const main = new Agent(client, "main");
+  await main.ask("started");
+  await assert.rejects(main.ask(""), /the replay is over/);
+  await part;
+  assert.equal(at.engine.exchanges.length, before);
+  const { replay } = await client.trajectory();
+  assert.deepEqual([replay?.how, replay?.turns], ["arrived", 1]);
+});
+
+test("a conversation that the record does not have diverges, though another one begins behind the cut", async () => {
+  await using at = await recorded();
+  const client = await at.again({ cut: cutAfter(at.recording, 0), after: "sample" });
+  const other = await client.chat({
+    messages: [
+      { role: "user", content: "Give me another place." },
+      { role: "user", content: "Now." },
+    ],
+  });
+  assert.equal(other.status, 400);
+  assert.match(await other.text(), /the replay left its record/);
+});
+
+test("an answer waits no longer than the replay's patience for what does not come", async () => {
+  await using at = await recorded();
+  const client = await at.again({ longestWaitMs: 50 });
+  assert.equal(await new Agent(client, "part").ask(""), told);
+});
+
+test("a client that left before its answer was due is given the same place when it asks again", async () => {
+  await using at = await recorded();
+  const client = await at.again({ cut: cutAfter(at.recording, 1), after: "sample" });
+  const gone = new AbortController();
+  const left = assert.rejects(new Agent(client, "part").ask("", gone.signal));
+  await client.logged("compared");
+  gone.abort();
+  await left;
+  await client.logged("refused");
+  const part = new Agent(client, "part").ask("");
+  const main = new Agent(client, "main");
+  await main.ask("started");
+  await main.ask("new");
+  assert.equal(await part, told);
+  assert.equal((await client.trajectory()).replay?.how, "arrived");
+});
