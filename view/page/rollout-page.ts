@@ -12,8 +12,9 @@ import { stackedBar } from "./bars.ts";
 import { factRows, meaning } from "./facts.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
+import { type ToolAnswers, type TurnError, toolAnswers } from "./tool-answers.ts";
 import { turnDetail } from "./turn-detail.ts";
-import { turnList } from "./turn-list.ts";
+import { type ListedTurns, turnList } from "./turn-list.ts";
 import { number, percent, rewardPill, seconds, sorted, spaced } from "./words.ts";
 
 export type RolloutPage = {
@@ -35,7 +36,8 @@ export function rolloutPage(page: RolloutPage): Markup {
   const { rollout, trajectory, record, links, place } = page;
   const { entry } = rollout;
   const view = trajectory && toSessionView(trajectory);
-  const shown = view && (view.turns.find(({ number: at }) => at === page.turn) ?? turnToLookAt(view));
+  const answers = toolAnswers(view?.turns ?? []);
+  const shown = view && (view.turns.find(({ number: at }) => at === page.turn) ?? turnToLookAt(view, answers));
   const query = place?.query ?? "";
   return markup`
 <div class="head">
@@ -53,9 +55,13 @@ ${liveScreen(page)}
 ${
   view === null || shown === null
     ? markup`<p class="quiet">Nothing of its session was recorded.</p>`
-    : markup`<div class="session">${turnList(view, shown, rollout.id, query, links)}
-<div class="detail">${turnDetail(view, shown, rollout.id, query, links)}</div></div>`
+    : sessionView({ view, answers, shown, id: rollout.id, query, links })
 }`;
+}
+
+function sessionView(turns: ListedTurns): Markup {
+  return markup`<div class="session">${turnList(turns)}
+<div class="detail">${turnDetail(turns)}</div></div>`;
 }
 
 /** Shows the screen. The page's script fetches the picture again each second. */
@@ -166,11 +172,8 @@ function sessionsOf({ rollout, links, place }: RolloutPage): Markup {
 }
 
 /** Picks the turn to show first: the last failed call, else the last turn whose tool failed, else the lead agent's last turn. */
-function turnToLookAt({ turns, trajectory }: SessionView): TurnView | null {
+function turnToLookAt({ turns, trajectory }: SessionView, { errorOf }: ToolAnswers): TurnView | null {
   const lead = turns.filter(({ call }) => trajectory.lead_agents.includes(call.agent) && call.request_class === "main");
-  const failed = lead.findLast(({ call }) => call.error !== null);
-  const errors = lead.filter(({ added }) => added.some(({ error }) => error));
-  const behind = errors.at(-1);
-  const caused = behind === undefined ? undefined : turns.find(({ number: at }) => at === behind.parent);
-  return failed ?? caused ?? lead.at(-1) ?? turns.at(-1) ?? null;
+  const last = (kind: TurnError) => lead.findLast((turn) => errorOf(turn) === kind);
+  return last("call") ?? last("tool") ?? lead.at(-1) ?? turns.at(-1) ?? null;
 }

@@ -1,13 +1,14 @@
 /** Shows one whole turn: how it continues, what it says and calls, and the results. */
 import { createHash } from "node:crypto";
 import { blockLabels, describeDifference, describeEdge, describeRepeated, describeTokens } from "../describe.ts";
-import type { BlockView, SessionView, TurnView } from "../session-view.ts";
+import type { BlockView } from "../session-view.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
 import { pictureOf } from "./pictures.ts";
+import type { ListedTurns } from "./turn-list.ts";
 import { number, spaced } from "./words.ts";
 
-export function turnDetail(view: SessionView, turn: TurnView, id: string, query: string, links: PageLinks): Markup {
+export function turnDetail({ view, answers, shown: turn, id, query, links }: ListedTurns): Markup {
   const { call, number: at } = turn;
   const session = view.trajectory.session_id;
   const step = call.policy.start?.step ?? null;
@@ -19,21 +20,17 @@ export function turnDetail(view: SessionView, turn: TurnView, id: string, query:
     difference &&
     markup`<div class="difference"><del>${cutText(difference.before, 400)}</del><ins>${cutText(difference.now, 400)}</ins></div>`;
   const block = (one: BlockView) => blockView(one, session, links);
-  const answers = resultsOf(view, turn);
+  const answer = answers.answersOf(turn);
+  const isAbove = view.turns.some((one) => one.number === turn.parent && answers.answersOf(one) === turn);
   const again = describeRepeated(turn);
   return markup`<h2>turn ${at} ${pills.slice(0, 6).map((word) => markup`<span class="pill none">${word.slice(0, 60)}</span> `)}
 <small>${link(links.tokens(session, { turn: at }), "tokens", "key-t")}${step === null ? "" : ` · step ${number(step)}`}</small></h2>
 <p class="${call.match === "exact" || call.match === "root" ? "quiet" : "alert"}">${describeEdge(turn)} · ${describeTokens(turn.tokens)}</p>${parts}
 ${call.error === null ? nothing : markup`<p class="bad">${call.error.code}: ${cutText(call.error.message, 2_000)}</p>`}
 ${again === "" ? nothing : markup`<p class="quiet">${again}</p>`}
-${turn.added.map((one) => (one.kind === "tool_result" && turn.parent !== null ? nothing : block(one)))}
+${turn.added.map((one) => (one.kind === "tool_result" && isAbove ? nothing : block(one)))}
 ${turn.output.length === 0 ? markup`<p class="quiet">It said nothing.</p>` : turn.output.map(block)}
-${answers === null ? nothing : markup`<h3>came back, before ${link(links.rollout(id, { query, turn: answers.number }), `turn ${answers.number}`)}</h3>${answers.added.map(block)}`}`;
-}
-
-/** Shows the turn that continues this one, and what its request added. */
-function resultsOf({ turns }: SessionView, { number: at }: TurnView): TurnView | null {
-  return turns.find(({ parent, added }) => parent === at && added.length > 0) ?? null;
+${answer === null ? nothing : markup`<h3>came back, before ${link(links.rollout(id, { query, turn: answer.number }), `turn ${answer.number}`)}</h3>${answer.added.map(block)}`}`;
 }
 
 /** A text longer than `open` characters or `lines` lines is folded. A block shows at most `most` characters and `pictures` pictures. */

@@ -102,6 +102,30 @@ test("each screen fits 400 pixels, in the dark too, and can be read without a sc
   }
 });
 
+test("the marks of turns are seen at any width, and an error's mark leads to the turn that shows the error", {
+  timeout: 300_000,
+}, async (t) => {
+  if (!(await need(t, "chromium"))) return;
+  const folder = join(scratch, "marks");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  for (const width of [1280, 400]) {
+    const { page } = await openPage(t, view.url, { width });
+    await page.goto(`${view.url}/rollout?id=ses3`);
+    const turns = page.locator(".turns li", { has: page.locator(".marks span") });
+    assert.deepEqual(await turns.locator(".marks").allTextContents(), ["●", "!", "●", "●"]);
+    for (const turn of await turns.all()) {
+      const [row, mark] = [await turn.boundingBox(), await turn.locator(".marks span").boundingBox()];
+      assert.ok(row && mark && mark.x >= row.x && mark.x + mark.width <= row.x + Math.min(row.width, 60), JSON.stringify([row, mark]));
+    }
+    assert.match((await page.locator(".turns").textContent()) ?? "", /! an error · ● not trained/);
+    await page.goto(`${view.url}/rollout?id=ses3&turn=1`);
+    await page.locator(".turns li", { hasText: "!" }).locator("a").click();
+    await page.waitForURL(/turn=3/);
+    assert.match((await page.locator(".block.error").textContent()) ?? "", /edit failed: the text occurs twice/);
+  }
+});
+
 test("further windows of tokens come as they are scrolled to, and earlier ones leave", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "chromium"))) return;
   const folder = join(scratch, "windows");
