@@ -47,6 +47,8 @@ export interface Harness {
   readonly own?: OwnFiles;
   /** Folders below the pack that no headless run needs: they are left out of it. */
   unneeded?(platform: PackPlatform): readonly string[];
+  /** Programs below the pack that it runs by name. They are last on its PATH, so what a sandbox has of the same name is run instead. */
+  runs?(platform: PackPlatform): readonly string[];
   /** A file below HOME that it reads as standard input. Absent: the input is empty, because harnesses append it to the prompt. */
   readonly input?: string;
   /** It takes servers of tools (`tools` of the context). Absent: a task that has some is refused for it. */

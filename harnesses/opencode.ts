@@ -18,6 +18,9 @@ import {
 
 const packageName = "opencode-ai";
 const version = "1.18.33";
+/** Its tools `grep`, `glob` and `skill` run ripgrep. Without one it would fetch it from the network. Each platform has a package with the program alone. */
+const ripgrep = "@vscode/ripgrep";
+const ripgrepVersion = "1.18.0";
 const provider = "alidade";
 const input = ".alidade-instruction";
 
@@ -136,7 +139,7 @@ export const opencode: Harness = {
   name: "opencode",
   title: "opencode",
   dialects: ["openai-chat"],
-  packages: { [packageName]: version },
+  packages: { [packageName]: version, [ripgrep]: ripgrepVersion },
   version,
   makes: ["sub_agent"],
   commands: ["opencode"],
@@ -147,7 +150,9 @@ export const opencode: Harness = {
   // The baseline build runs on every x64 CPU, the other one on those of the last ten years.
   program: (platform) => `node_modules/opencode-${platform}${baseline(platform)}/bin/opencode`,
   unneeded: (platform) => (baseline(platform) === "" ? [] : [`node_modules/opencode-${platform}`]),
+  runs: (platform) => [`node_modules/${ripgrep}-${platform}/bin/rg`],
   input,
+  skills: `${folder}/skills`,
 
   settings,
 

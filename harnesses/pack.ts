@@ -4,7 +4,7 @@
  * hash of everything that decides its content.
  *
  *     bin/<harness>      starts it: /opt/alidade/pi/bin/pi -p "…"
- *     node/bin/node      its Node, last on the PATH of what it starts
+ *     node/bin/node      its Node, and programs that it runs by name: last on the PATH of what it starts
  *     node_modules/      npm's, without what a headless run does not need
  *     pack.json          what is in it
  */
@@ -110,6 +110,7 @@ function plannedPack(harness: Harness, platform: PackPlatform): Pack {
     unneeded: harness.unneeded?.(platform) ?? [],
     // Left out by JSON where there is none.
     input: harness.input,
+    runs: harness.runs?.(platform),
   };
   const hash = createHash("sha256").update(JSON.stringify(pins)).digest("hex");
   const pack = { folder: "", hash, version: harness.version, platform };
@@ -145,6 +146,7 @@ async function install(harness: Harness, pack: Pack, folder: string, options: Pa
     .digest("hex");
   await removeUnneeded(folder, harness.unneeded?.(pack.platform) ?? []);
   await placeNode(folder, pack.platform, options);
+  await linkPrograms(folder, harness, pack.platform);
   await writeLauncher(folder, harness, pack.platform);
   await writePackFile(folder, harness, pack, lockHash);
   await makeReadable(folder);
@@ -177,6 +179,15 @@ async function placeNode(folder: string, platform: PackPlatform, options: PackOp
   await link(source, target).catch(() => copyFile(source, target));
 }
 
+/** Beside Node, which is on the PATH of what the harness starts. */
+async function linkPrograms(folder: string, harness: Harness, platform: PackPlatform): Promise<void> {
+  const programs = harness.runs?.(platform) ?? [];
+  for (const program of programs) {
+    await assertCame(folder, harness, program, platform);
+    await symlink(join("..", "..", program), join(folder, "node", "bin", basename(program)));
+  }
+}
+
 /** A pack for macOS is for the process sandbox of this very machine, so the Node that runs us serves it. */
 function runsOnHost(platform: PackPlatform): boolean {
   return platform.startsWith("darwin-");
@@ -206,11 +217,7 @@ function linuxNode(platform: PackPlatform, options: PackOptions): Promise<string
  */
 async function writeLauncher(folder: string, harness: Harness, platform: PackPlatform): Promise<void> {
   const program = harness.program?.(platform) ?? "";
-  await lstat(join(folder, program)).catch((cause: unknown) => {
-    throw new AlidadeError("pack_failed", `${harness.title} came without ${program}; its npm package has nothing for ${platform}.`, {
-      cause,
-    });
-  });
+  await assertCame(folder, harness, program, platform);
   const started = program.endsWith(".js") ? `"$pack/node/bin/node" "$pack/${program}"` : `"$pack/${program}"`;
   const lines = [
     "#!/bin/sh",
@@ -222,6 +229,12 @@ async function writeLauncher(folder: string, harness: Harness, platform: PackPla
   ];
   await mkdir(join(folder, "bin"), { recursive: true });
   await writeFile(join(folder, "bin", harness.name), `${lines.join("\n")}\n`, { mode: 0o755 });
+}
+
+async function assertCame(folder: string, { title }: Harness, program: string, platform: PackPlatform): Promise<void> {
+  await lstat(join(folder, program)).catch((cause: unknown) => {
+    throw new AlidadeError("pack_failed", `${title} came without ${program}; its npm package has nothing for ${platform}.`, { cause });
+  });
 }
 
 async function writePackFile(folder: string, harness: Harness, pack: Pack, lockHash: string): Promise<void> {

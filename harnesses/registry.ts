@@ -21,6 +21,7 @@ export const harnessRegistry = registryOf<Harness>({
     version: "text or null",
     program: "function?",
     unneeded: "function?",
+    runs: "function?",
     input: "text?",
     tools: "boolean?",
     skills: "text?",

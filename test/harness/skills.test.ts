@@ -28,6 +28,7 @@ const loads: Record<string, (folder: string) => [tool: string, args: Record<stri
   "claude-code": () => ["Skill", { skill: "fold-paper" }],
   "gemini-cli": () => ["activate_skill", { name: "fold-paper" }],
   "qwen-code": () => ["skill", { skill: "fold-paper" }],
+  opencode: () => ["skill", { name: "fold-paper" }],
 };
 
 for (const harness of harnesses.filter(({ skills }) => skills))
