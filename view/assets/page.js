@@ -17,10 +17,20 @@
     d: () => follow("a.key-d"),
     g: () => follow("a.key-g"),
     r: () => follow("a.key-r"),
-    Enter: () => find("tr.at a")?.click(),
+    u: () => follow("h1 a[href^=rollout]") || follow(".steps a[class='']"),
+    Enter: () => find("tr.at a, section.at a")?.click(),
     "/": () => find(".filters input")?.focus(),
-    "?": () => find("#keys").showModal(),
+    "?": showKeys,
   };
+  function showKeys() {
+    for (const row of document.querySelectorAll("#keys tr")) row.hidden = !find(row.dataset.where);
+    find("#keys").showModal();
+  }
+  const help = find("button.keys");
+  if (help) {
+    help.hidden = false;
+    help.addEventListener("click", showKeys);
+  }
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, dialog[open]")) return;
     if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
@@ -30,14 +40,16 @@
     act();
   });
 
-  // In a list, j and k move a mark, and Enter opens its row.
+  // In a list, j and k move a mark, and Enter opens what it marks.
   function step(by) {
-    const rows = [...document.querySelectorAll("table.list tbody tr, table.tasks tbody tr")];
+    const rows = [...document.querySelectorAll("table.list tbody tr, table.tasks tbody tr, .samples section")];
     if (rows.length === 0) return;
     const at = rows.findIndex((row) => row.classList.contains("at"));
     const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
     rows[at]?.classList.remove("at");
     next.classList.add("at");
+    // Enter is for the marked row, not for the button that was used last.
+    document.activeElement?.blur();
     next.scrollIntoView({ block: "nearest" });
   }
   find(".turns li.shown")?.scrollIntoView({ block: "nearest" });

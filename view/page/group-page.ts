@@ -1,5 +1,6 @@
 /** Screen 3, second half: shows the samples of one group, and where each differs first from the reference sample. */
 import type { SessionDiff } from "../diff/compare-sessions.ts";
+import { groupQuery } from "../run/group-table.ts";
 import type { ViewedRollout } from "../run/viewed-run.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
@@ -39,7 +40,9 @@ export function groupPage(page: GroupPage): Markup {
 <div class="samples">${samples.map((sample) => card(sample, page))}</div>`;
 }
 
-function card({ rollout, why, diff }: GroupSample, { reference, links, compareWith }: GroupPage): Markup {
+function card({ rollout, why, diff }: GroupSample, page: GroupPage): Markup {
+  const { reference, links, compareWith } = page;
+  const query = groupQuery(page.task_id, page.group_id);
   const { entry, id } = rollout;
   const isReference = rollout.id === reference?.id;
   const compare = isReference
@@ -47,19 +50,19 @@ function card({ rollout, why, diff }: GroupSample, { reference, links, compareWi
     : compareWith === null
       ? nothing
       : link(compareWith(id), "compare", "small");
-  return markup`<section class="${isReference ? "reference" : ""}"><h2>${link(links.rollout(id), `sample ${entry.sample_index ?? "?"}`)} ${rewardPill(entry.reward)} ${compare}</h2>
+  return markup`<section class="${isReference ? "reference" : ""}"><h2>${link(links.rollout(id, { query }), `sample ${entry.sample_index ?? "?"}`)} ${rewardPill(entry.reward)} ${compare}</h2>
 <p>${cutText(why, 300)}</p>
 <p class="quiet">${number(entry.turns)} turns · ${number(entry.sampled_tokens)} tokens · ${seconds(entry.seconds)}${entry.end === null ? "" : ` · ${spaced(entry.end)}`}</p>
-${parting(diff, id, reference, links)}</section>`;
+${parting(diff, id, reference, links, query)}</section>`;
 }
 
-function parting(diff: SessionDiff | string | null, id: string, reference: ViewedRollout | null, links: PageLinks): Markup {
+function parting(diff: SessionDiff | string | null, id: string, reference: ViewedRollout | null, links: PageLinks, query: string): Markup {
   if (diff === null) return nothing;
   if (typeof diff === "string") return markup`<p class="quiet">${diff}</p>`;
   if (diff.parting === null) return markup`<p>the same, call by call</p>`;
   const { pair, where, why, a, b } = diff.parting;
   const turn = pair.turn_b;
-  const place = link(turn === null ? null : links.rollout(id, { turn }), `turn ${turn ?? pair.turn_a ?? "?"}`);
+  const place = link(turn === null ? null : links.rollout(id, { query, turn }), `turn ${turn ?? pair.turn_a ?? "?"}`);
   const lengths = where === "missing" ? null : pair[where];
   const at = lengths === null ? "" : `, at token ${number(lengths.shared)} of its ${where}`;
   const sides =

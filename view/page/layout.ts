@@ -20,15 +20,19 @@ export const contentPolicy =
 /** The same without `frame-ancestors`, which works only as a header. */
 export const staticPolicy = contentPolicy.replace("; frame-ancestors 'none'", "").replaceAll("'self'", "'self' file:");
 
-const keys: [string, string][] = [
-  ["j, k", "next and previous rollout of the list"],
-  ["n, p", "next and previous turn"],
-  ["t", "tokens of the session"],
-  ["d", "group: where samples part"],
-  ["g", "tasks and groups"],
-  ["r", "the run"],
-  ["/", "filter"],
-  ["?", "these keys"],
+/** Keys, what they do, and what a page has if they work there. The script shows those alone. */
+const keys: [string, string, string][] = [
+  ["j, k", "next and previous rollout of the list", "a.key-j, a.key-k"],
+  ["j, k", "next and previous row; Enter opens it", "table.list tbody tr, table.tasks tbody tr, .samples section"],
+  ["n, p", "next and previous turn", "a.key-n, a.key-p"],
+  ["t", "tokens of the session", "a.key-t"],
+  ["d", "group: where samples part", "a.key-d"],
+  ["u", "back to the rollout", "h1 a[href^=rollout]"],
+  ["u", "back to the list", ".steps a[class='']"],
+  ["g", "tasks and groups", "a.key-g"],
+  ["r", "the run", "a.key-r"],
+  ["/", "filter", ".filters input"],
+  ["?", "these keys", "body"],
 ];
 
 export function toPage({ title, run, links, body, policy, hasChart = false }: PageFrame): string {
@@ -45,9 +49,9 @@ export function toPage({ title, run, links, body, policy, hasChart = false }: Pa
 <script src="assets/page.js" defer></script>
 </head>
 <body data-live="${links.isLive ? "events" : ""}">
-<header><nav>${links.above === null ? nothing : link(links.above.href, links.above.name)} <b>${run}</b> ${link(links.run(""), "Run", "key-r")} ${link(links.tasks(), "Tasks and groups", "key-g")}<span class="live" hidden></span></nav></header>
+<header><nav>${links.above === null ? nothing : link(links.above.href, links.above.name)} <b>${run}</b> ${link(links.run(""), "Run", "key-r")} ${link(links.tasks(), "Tasks and groups", "key-g")}<span class="live" hidden></span><button class="keys" hidden><kbd>?</kbd> keys</button></nav></header>
 <main>${body}</main>
-<dialog id="keys"><table>${keys.map(([key, what]) => markup`<tr><th><kbd>${key}</kbd></th><td>${what}</td></tr>`)}</table></dialog>
+<dialog id="keys"><table>${keys.map(([key, what, where]) => markup`<tr data-where="${where}"><th><kbd>${key}</kbd></th><td>${what}</td></tr>`)}</table><form method="dialog"><button>close</button></form></dialog>
 </body>
 </html>
 `.toString();

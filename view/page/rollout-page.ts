@@ -12,6 +12,7 @@ import { stackedBar } from "./bars.ts";
 import { factRows, meaning } from "./facts.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
+import { samplePill } from "./sample-pill.ts";
 import { type ToolAnswers, type TurnError, toolAnswers } from "./tool-answers.ts";
 import { turnDetail } from "./turn-detail.ts";
 import { type ListedTurns, turnList } from "./turn-list.ts";
@@ -95,7 +96,7 @@ function groupStrip({ rollout, group, links, place }: RolloutPage): Markup {
   const query = place?.query ?? "";
   const samples = group.slice(0, mostSiblings).map((one) => {
     const kind = one.id === rollout.id ? "this" : "";
-    return markup`${link(links.rollout(one.id, { query }), rewardPill(one.entry.reward), `sample ${kind}`)} `;
+    return markup`${link(links.rollout(one.id, { query }), samplePill(one.entry), `sample ${kind}`)} `;
   });
   const more = group.length > mostSiblings ? `and ${number(group.length - mostSiblings)} more` : "";
   return markup`<p class="group">${link(links.group(entry.task_id, entry.group_id), "group, where samples part", "key-d")} ${samples}${more}</p>`;

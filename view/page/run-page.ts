@@ -1,4 +1,6 @@
 /** Screen 4: shows a run's figures and its list of rollouts. Each figure links to the rollouts that it counts. */
+
+import type { AlidadeError } from "../../base/errors.ts";
 import { edgeCauses } from "../../base/schema/reasons/calls.ts";
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
@@ -10,10 +12,10 @@ import type { RunOverview, Spread } from "../run/run-figures-of.ts";
 import type { RunFidelity } from "../run/viewed-run.ts";
 import { shareBar, stackedBar } from "./bars.ts";
 import { meaning } from "./facts.ts";
-import { link } from "./links.ts";
+import { link, type PageLinks } from "./links.ts";
 import { type Markup, markup, nothing } from "./markup.ts";
 import { type ListedRollouts, rolloutTable } from "./rollout-table.ts";
-import { figure, number, percent, seconds, sorted, spaced } from "./words.ts";
+import { counted, figure, number, percent, seconds, sorted, spaced } from "./words.ts";
 
 export type RunPage = ListedRollouts & {
   overview: RunOverview;
@@ -26,19 +28,19 @@ export type RunPage = ListedRollouts & {
 const mostBars = 12;
 
 export function runPage(page: RunPage): Markup {
-  const { overview, fidelity, unread, note, hasFilters } = page;
+  const { overview, fidelity, unread, note, hasFilters, query, rollouts } = page;
   const { all } = overview;
-  return markup`${hasFilters ? filterForm(page) : nothing}
+  return markup`${hasFilters ? filterForm(query.filters, page.links, counted(rollouts.length, "rollout")) : nothing}
 <section class="figures">
-<p class="big">${figure(all.mean_reward)}<small> mean reward ${interval(all.mean_interval)} · ${number(all.measured)} of ${number(all.rollouts)} rollouts measured · ${number(all.tasks)} tasks · pass rate ${figure(all.pass_rate)} ${interval(all.pass_interval)}</small></p>
+<p class="big">${figure(all.mean_reward)}<small> mean reward ${interval(all.mean_interval)} · ${number(all.measured)} of ${number(all.rollouts)} rollouts measured · ${counted(all.tasks, "task")} · pass rate ${figure(all.pass_rate)} ${interval(all.pass_interval)}</small></p>
 ${note === "" ? nothing : markup`<p class="quiet">${note}</p>`}
 ${unread.length === 0 ? nothing : markup`<details class="bad"><summary>${number(unread.length)} records cannot be read</summary>${unread.slice(0, 50).map((message) => markup`<p>${message.slice(0, 500)}</p>`)}</details>`}
 <div class="cards">
 ${stepChart(page)}
-${card("Without a reward, by reason", counted(page, overview.nulls, "end", "bad"))}
-${card("How they ended", counted(page, overview.ends, "end", "fill"))}
+${card("Without a reward, by reason", countList(page, overview.nulls, "end", "bad"))}
+${card("How they ended", countList(page, overview.ends, "end", "fill"))}
 ${card("Pass rate by task, lowest first", taskBars(page))}
-${card(`Tokens: ${number(fidelity.tokens.sampled)} sampled, ${number(fidelity.tokens.trained)} trained (${percent(fidelity.tokens.trained, fidelity.tokens.sampled)})`, counted(page, fidelity.tokens.excluded, "reason", "excluded", untrainedReasons, "not trained"))}
+${card(`Tokens: ${number(fidelity.tokens.sampled)} sampled, ${number(fidelity.tokens.trained)} trained (${percent(fidelity.tokens.trained, fidelity.tokens.sampled)})`, countList(page, fidelity.tokens.excluded, "reason", "excluded", untrainedReasons, "not trained"))}
 ${card("Why contexts part", causes(page))}
 ${card("Turns of a rollout", spread(page, overview.turns, "turns"))}
 ${card("Sampled tokens of a rollout", spread(page, overview.tokens, "tokens"))}
@@ -65,7 +67,7 @@ function narrowed({ query, links }: RunPage, name: FilterName, value: string): s
   return links.run(writeListQuery(new Map(query.filters).set(name, value)));
 }
 
-function counted(
+function countList(
   page: RunPage,
   counts: Record<string, number>,
   filter: FilterName,
@@ -90,11 +92,11 @@ function stepChart(page: RunPage): Markup {
   const { steps } = page.overview;
   if (steps.length < 2 && steps[0]?.step == null)
     return card("Reward by policy step", markup`<p class="quiet">No policy of this run names a step.</p>`);
-  const rows = steps.map(({ step, statistics: { mean_reward, mean_interval, rollouts, pass_rate } }) => {
+  const rows = steps.map(({ step, statistics: { mean_reward, mean_interval, measured, rollouts, pass_rate } }) => {
     const href = narrowed(page, "step", step === null ? "none" : String(step));
-    return markup`<tr data-x="${step ?? ""}" data-y="${mean_reward ?? ""}" data-low="${mean_interval?.low ?? ""}" data-high="${mean_interval?.high ?? ""}"><td>${link(href, step === null ? "unknown" : String(step))}</td><td class="n">${figure(mean_reward)}</td><td>${interval(mean_interval)}</td><td class="n">${figure(pass_rate)}</td><td class="n">${number(rollouts)}</td></tr>`;
+    return markup`<tr data-x="${step ?? ""}" data-y="${mean_reward ?? ""}" data-low="${mean_interval?.low ?? ""}" data-high="${mean_interval?.high ?? ""}"><td>${link(href, step === null ? "unknown" : String(step))}</td><td class="n">${figure(mean_reward)}</td><td>${interval(mean_interval)}</td><td class="n">${figure(pass_rate)}</td><td class="n">${number(measured)} of ${number(rollouts)}</td></tr>`;
   });
-  const table = markup`<table class="rows" id="steps"><thead><tr><th>step</th><th class="n">mean reward</th><th>95 %</th><th class="n">pass rate</th><th class="n">rollouts</th></tr></thead><tbody>${rows}</tbody></table>`;
+  const table = markup`<table class="rows" id="steps"><thead><tr><th>step</th><th class="n">mean reward</th><th>95 %</th><th class="n">pass rate</th><th class="n">measured</th></tr></thead><tbody>${rows}</tbody></table>`;
   return markup`<section class="card wide"><h2>Reward by policy step</h2><div class="chart" data-table="steps"></div>${steps.length > 8 ? markup`<details><summary>as a table</summary>${table}</details>` : table}</section>`;
 }
 
@@ -106,14 +108,14 @@ function taskBars(page: RunPage): Markup {
       ({ task_id, statistics: { pass_rate, passed, measured } }) =>
         markup`<tr><td>${link(task_id === null ? null : narrowed(page, "task", task_id), task_id ?? "no task")}</td><td class="n">${passed}/${measured}</td><td>${shareBar(pass_rate ?? 0, 1, "good")}</td></tr>`,
     );
-  const more = link(page.links.tasks(), `all ${number(tasks.length)} tasks`);
+  const more = link(page.links.tasks(), `all ${counted(tasks.length, "task")}`);
   return markup`<table class="bars">${rows}</table>${tasks.length > mostBars ? markup`<p class="quiet">${more}</p>` : nothing}`;
 }
 
 function causes(page: RunPage): Markup {
   const { causes: found, matches, calls } = page.fidelity;
   const edges = sorted(matches).map(([match, count]) => `${number(count)} ${spaced(match)}`);
-  const bars = counted(page, Object.fromEntries(found.map(({ cause, calls: count }) => [cause, count])), "reason", "fill", edgeCauses);
+  const bars = countList(page, Object.fromEntries(found.map(({ cause, calls: count }) => [cause, count])), "reason", "fill", edgeCauses);
   return markup`${bars}<p class="quiet">${number(calls)} calls: ${edges.join(", ")}</p>`;
 }
 
@@ -121,11 +123,14 @@ function spread(page: RunPage, found: Spread | null, filter: "turns" | "tokens")
   if (found === null) return markup`<p class="quiet">none</p>`;
   const { median, most, bounds, counts } = found;
   const highest = Math.max(...counts);
-  const rows = counts.map((count, at) => {
+  const begin = counts.findIndex((count) => count > 0);
+  const rows = counts.slice(begin).map((count, behind) => {
+    const at = begin + behind;
     const [low, high] = [bounds[at - 1] ?? 0, (bounds[at] ?? 0) - 1];
-    return markup`<tr><td>${link(narrowed(page, filter, `>=${low}`), low === high ? number(low) : `${number(low)} to ${number(high)}`)}</td><td class="n">${number(count)}</td><td>${shareBar(count, highest)}</td></tr>`;
+    const href = count === 0 ? null : narrowed(page, filter, low === high ? String(low) : `${low}..${high}`);
+    return markup`<tr><td>${link(href, low === high ? number(low) : `${number(low)} to ${number(high)}`)}</td><td class="n">${number(count)}</td><td>${shareBar(count, highest)}</td></tr>`;
   });
-  return markup`<table class="bars">${rows}</table><p class="quiet">middle ${number(median)}, longest ${link(narrowed(page, filter, `>=${most}`), number(most))}</p>`;
+  return markup`<table class="bars">${rows}</table><p class="quiet">median ${number(median)}, longest ${link(narrowed(page, filter, String(most)), number(most))}</p>`;
 }
 
 function phases({ phases: found }: RunOverview): Markup {
@@ -143,16 +148,21 @@ const hints: Record<FilterName, string> = {
   end: "timeout",
   label: "split=held-out",
   step: "12, >=10, none",
-  turns: ">20",
-  tokens: ">5000",
+  turns: "4, >20, 8..15",
+  tokens: ">5000, 64..71",
   reason: "undelivered, a test's name",
 };
 
-function filterForm({ query, links, rollouts }: RunPage): Markup {
+/** Shows the form again as it was filled in, with the sentence of what is not valid. */
+export function wrongFilterPage(filters: ReadonlyMap<FilterName, string>, { message }: AlidadeError, links: PageLinks): Markup {
+  return markup`${filterForm(filters, links, "")}<p class="bad" role="alert">${message}</p>`;
+}
+
+function filterForm(given: ReadonlyMap<FilterName, string>, links: PageLinks, found: string): Markup {
   const fields = filterNames.map(
     (name) =>
-      markup`<label>${name} <input name="${name}" value="${query.filters.get(name) ?? ""}" placeholder="${hints[name]}" size="12"></label> `,
+      markup`<label>${name} <input name="${name}" value="${given.get(name) ?? ""}" placeholder="${hints[name]}" size="12"></label> `,
   );
-  const clear = query.filters.size === 0 ? nothing : markup`<a href="${links.run("") ?? ""}">all rollouts</a>`;
-  return markup`<form class="filters" method="get" action="./" role="search">${fields}<button>filter</button> ${clear} <span class="quiet">${number(rollouts.length)} rollouts</span></form>`;
+  const clear = given.size === 0 ? nothing : markup`<a href="${links.run("") ?? ""}">all rollouts</a>`;
+  return markup`<form class="filters" method="get" action="./" role="search">${fields}<button>filter</button> ${clear} <span class="quiet">${found}</span></form>`;
 }

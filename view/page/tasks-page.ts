@@ -1,8 +1,9 @@
 /** Screen 3, first half: lists tasks, most interesting first. */
-import type { GroupLook, GroupRow, TaskRow } from "../run/group-table.ts";
+import { type GroupLook, type GroupRow, groupQuery, type TaskRow } from "../run/group-table.ts";
 import { link, type PageLinks } from "./links.ts";
 import { type Markup, markup } from "./markup.ts";
-import { figure, number, rewardPill, sorted, spaced } from "./words.ts";
+import { samplePill } from "./sample-pill.ts";
+import { counted, figure, number, sorted, spaced } from "./words.ts";
 
 /** `perPage`: tasks on one page. A static folder shows all on one page. */
 export type TasksPage = { tasks: readonly TaskRow[]; page: number; links: PageLinks; perPage?: number | undefined };
@@ -18,7 +19,7 @@ export function tasksPage({ tasks, page, links, perPage = tasksAPage }: TasksPag
   const shown = tasks.slice(from, from + perPage);
   const sum = (look: GroupLook) => tasks.reduce((all, task) => all + task.groups.filter((group) => group.look === look).length, 0);
   const counts = (Object.keys(looks) as GroupLook[]).filter((look) => sum(look) > 0).map((look) => `${number(sum(look))} ${looks[look]}`);
-  return markup`<h1>Tasks and groups <small>${number(tasks.length)} tasks; groups: ${counts.join(", ")}</small></h1>
+  return markup`<h1>Tasks and groups <small>${counted(tasks.length, "task")}; groups: ${counts.join(", ")}</small></h1>
 <p class="quiet">A group without variance teaches nothing. Those come first: what always fails, then what always passes, then tasks with nulls, then mixed ones.</p>
 <table class="rows tasks"><thead><tr><th>task</th><th>mean</th><th>nulls</th><th>groups, a pill for each sample</th></tr></thead><tbody>
 ${shown.map((task) => row(task, links))}</tbody></table>
@@ -29,11 +30,14 @@ function row({ task_id, mean, groups, nulls }: TaskRow, links: PageLinks): Marku
   const more = groups.length - groupsATask;
   const query = task_id === null ? "" : new URLSearchParams({ task: task_id }).toString();
   return markup`<tr><td>${link(links.run(query), task_id ?? "no task")}</td><td>${figure(mean)}</td><td>${sorted(nulls).map(([reason, count]) => `${count} ${spaced(reason)} `)}</td>
-<td>${groups.slice(0, groupsATask).map((group) => groupLine(task_id, group, links))}${more > 0 ? `and ${number(more)} more groups` : ""}</td></tr>`;
+<td>${groups.slice(0, groupsATask).map((group) => groupLine(task_id, group, links))}${more > 0 ? `and ${number(more)} more ${more === 1 ? "group" : "groups"}` : ""}</td></tr>`;
 }
 
 function groupLine(task: string | null, { group_id, rollouts, look }: GroupRow, links: PageLinks): Markup {
-  const samples = rollouts.slice(0, samplesAGroup).map(({ id, entry }) => link(links.rollout(id), rewardPill(entry.reward), "sample"));
+  const query = groupQuery(task, group_id);
+  const samples = rollouts
+    .slice(0, samplesAGroup)
+    .map(({ id, entry }) => markup`${link(links.rollout(id, { query }), samplePill(entry), "sample")} `);
   const more = rollouts.length > samplesAGroup ? ` and ${number(rollouts.length - samplesAGroup)} more` : "";
   return markup`<div class="groupline">${link(links.group(task, group_id), looks[look], `look ${look}`)} ${samples}${more}</div>`;
 }

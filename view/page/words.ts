@@ -2,6 +2,8 @@
 import { type Markup, markup } from "./markup.ts";
 
 export const number = (value: number | null): string => (value === null ? "–" : value.toLocaleString("en"));
+/** Writes `1 task`, `2 tasks`. */
+export const counted = (count: number, what: string): string => `${number(count)} ${what}${count === 1 ? "" : "s"}`;
 export const spaced = (name: string): string => name.replaceAll("_", " ");
 
 export function seconds(value: number | null): string {

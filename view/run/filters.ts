@@ -54,14 +54,29 @@ export function newestStep({ policies }: Pick<Entry, "policies">): number | null
 
 const condition = /^(<=|>=|<|>|=)?\s*(-?\d{1,15}(?:\.\d{1,15})?)$/;
 
+const range = /^(-?\d{1,15}(?:\.\d{1,15})?)\.\.(-?\d{1,15}(?:\.\d{1,15})?)$/;
+
 function conditionOn(name: string, text: string, of: (entry: Entry) => number | null): EntryTest {
-  const [, sign = "=", digits] = condition.exec(text) ?? [];
-  if (digits === undefined) throw wrong(name, `give a number, >= and a number, or none, and not "${text}"`);
-  const holds = comparison(sign, Number(digits));
+  const holds = inRange(text) ?? asComparison(text);
+  if (holds === null) {
+    const none = name === "reward" || name === "step" ? ", or none" : "";
+    throw wrong(name, `give a number, >= and a number, a range such as 4..7${none}, and not "${text}"`);
+  }
   return (entry) => {
     const value = of(entry);
     return value !== null && holds(value);
   };
+}
+
+/** Both ends count. */
+function inRange(text: string): ((value: number) => boolean) | null {
+  const [, low, high] = range.exec(text) ?? [];
+  return low === undefined ? null : (value) => value >= Number(low) && value <= Number(high);
+}
+
+function asComparison(text: string): ((value: number) => boolean) | null {
+  const [, sign = "=", digits] = condition.exec(text) ?? [];
+  return digits === undefined ? null : comparison(sign, Number(digits));
 }
 
 function comparison(sign: string, than: number): (value: number) => boolean {

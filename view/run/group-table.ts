@@ -1,5 +1,6 @@
 /** Lists tasks and their groups, most interesting first. */
 import { isOpen } from "./entries.ts";
+import { writeListQuery } from "./query.ts";
 import type { ViewedRollout } from "./viewed-run.ts";
 
 /** `flat`: all measured rewards are equal, so the group teaches nothing. */
@@ -68,6 +69,19 @@ function lookOf(rollouts: readonly ViewedRollout[]): GroupLook {
   if (rewards.length === 0) return "unmeasured";
   // A single sample cannot be compared.
   return rewards.length > 1 && new Set(rewards).size === 1 ? "flat" : "mixed";
+}
+
+/** Returns the address fields of the list that holds one group. */
+export function groupQuery(task: string | null, group: string | null): string {
+  const given = new Map<string, string>();
+  if (task !== null) given.set("task", task);
+  if (group !== null) given.set("group", group);
+  return writeListQuery(given);
+}
+
+/** Puts the samples of each group beside each other, in their order. Groups stay in the order of the run. */
+export function inGroups(rollouts: readonly ViewedRollout[]): ViewedRollout[] {
+  return [...Map.groupBy(rollouts, ({ entry }) => JSON.stringify([entry.task_id, entry.group_id])).values()].flatMap(bySample);
 }
 
 function bySample(rollouts: ViewedRollout[]): ViewedRollout[] {

@@ -15,11 +15,7 @@ const longestFilter = 500;
 
 /** Throws `request_invalid` that names the field. */
 export function readListQuery(params: URLSearchParams): ListQuery {
-  const given = new Map<FilterName, string>();
-  for (const name of filterNames) {
-    const text = params.get(name)?.trim().slice(0, longestFilter) ?? "";
-    if (text !== "") given.set(name, text);
-  }
+  const given = writtenFilters(params);
   const tests = [...given].map(([name, text]) => filters[name](text));
   const page = Number(params.get("page") ?? "1");
   return {
@@ -27,6 +23,16 @@ export function readListQuery(params: URLSearchParams): ListQuery {
     isMeant: (entry: Entry) => tests.every((test) => test(entry)),
     page: Number.isSafeInteger(page) && page > 0 ? page : 1,
   };
+}
+
+/** Returns the filters as written, also if they are not valid. */
+export function writtenFilters(params: URLSearchParams): Map<FilterName, string> {
+  const given = new Map<FilterName, string>();
+  for (const name of filterNames) {
+    const text = params.get(name)?.trim().slice(0, longestFilter) ?? "";
+    if (text !== "") given.set(name, text);
+  }
+  return given;
 }
 
 /** Returns `task=a&reward=0`, or an empty text. `more`: sets further fields; null removes a field. */

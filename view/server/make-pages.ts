@@ -1,5 +1,5 @@
 /** Makes each page of a run, for the server and for a static folder. */
-import { messageOf } from "../../base/errors.ts";
+import { type AlidadeError, messageOf } from "../../base/errors.ts";
 import { compareSessions, type SessionDiff } from "../diff/compare-sessions.ts";
 import { comparePage } from "../page/compare-page.ts";
 import { type GroupSample, groupPage } from "../page/group-page.ts";
@@ -7,14 +7,14 @@ import { toPage } from "../page/layout.ts";
 import type { PageLinks } from "../page/links.ts";
 import type { Markup } from "../page/markup.ts";
 import { rolloutPage, whyOf } from "../page/rollout-page.ts";
-import { runPage } from "../page/run-page.ts";
+import { runPage, wrongFilterPage } from "../page/run-page.ts";
 import { tasksPage } from "../page/tasks-page.ts";
 import { type Colour, colours, tokensPage, trainerColour } from "../page/tokens-page.ts";
 import { compareRuns } from "../run/compare-runs.ts";
 import { type Entry, isOpen } from "../run/entries.ts";
-import { taskRows } from "../run/group-table.ts";
+import { inGroups, taskRows } from "../run/group-table.ts";
 import type { LiveScreens } from "../run/live-screens.ts";
-import { type ListQuery, writeListQuery } from "../run/query.ts";
+import { type ListQuery, writeListQuery, writtenFilters } from "../run/query.ts";
 import { runOverview } from "../run/run-figures-of.ts";
 import type { RunFidelity, ViewedRollout, ViewedRun } from "../run/viewed-run.ts";
 import { type TokenWindow, type TrainerCalls, tokenWindow, type WindowPlace } from "../tokens/token-window.ts";
@@ -59,8 +59,15 @@ export class PageMaker {
     return this.page("Run", body, overview.steps.length > 1);
   }
 
+  wrongFilter(params: URLSearchParams, error: AlidadeError): string {
+    return this.page("Run", wrongFilterPage(writtenFilters(params), error, this.links));
+  }
+
   meant({ filters, isMeant }: ListQuery): readonly ViewedRollout[] {
-    return filters.size === 0 ? this.reader.rollouts : this.reader.rollouts.filter(({ entry }) => isMeant(entry));
+    if (filters.size === 0) return this.reader.rollouts;
+    const meant = this.reader.rollouts.filter(({ entry }) => isMeant(entry));
+    // Who reads a group goes from sample to sample.
+    return filters.has("group") ? inGroups(meant) : meant;
   }
 
   async fidelity({ filters, isMeant }: ListQuery): Promise<RunFidelity> {

@@ -10,6 +10,7 @@ import { type Picture, pictureIn, pictureOf } from "../page/pictures.ts";
 import { hashOfPicture } from "../page/turn-detail.ts";
 import { workPage } from "../page/work-page.ts";
 import type { ShownWork } from "../render-html.ts";
+import { filterNames } from "../run/filters.ts";
 import type { LiveScreens } from "../run/live-screens.ts";
 import { readListQuery } from "../run/query.ts";
 import type { ViewedRun } from "../run/viewed-run.ts";
@@ -82,7 +83,11 @@ export function viewApp({ pages, workOf, events, screens, otherRun }: ViewParts)
   });
   app.get("/assets/:name", (context) => assetAnswer(context.req.param("name")));
   app.notFound(() => failure(new AlidadeError("not_found", "there is no such page")));
-  app.onError((error) => failure(asAlidadeError(error, "internal")));
+  app.onError((thrown, context) => {
+    const error = asAlidadeError(thrown, "internal");
+    const isFilter = error.code === "request_invalid" && filterNames.some((name) => name === error.param);
+    return isFilter ? pageAnswer(pages.wrongFilter(query(context), error), error.status) : failure(error);
+  });
   return app;
 }
 

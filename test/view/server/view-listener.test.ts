@@ -1,6 +1,6 @@
 /** The view as a server: who may read it, what its pages say, and what they never do. */
 import assert from "node:assert/strict";
-import { appendFile } from "node:fs/promises";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -201,7 +201,7 @@ test("the run's page has the numbers of stats and of fidelity, also of a part of
     const { statistics } = jsonOf<{ statistics: Statistics[] }>(await cli(["stats", "--run", folder, "--json", ...flags]));
     const [all] = statistics;
     const page = await view.text(`?${query}`);
-    const said = /class="big">([\d.]+)<small> mean reward .*? · (\d+) of (\d+) rollouts measured · (\d+) tasks/
+    const said = /class="big">([\d.]+)<small> mean reward .*? · (\d+) of (\d+) rollouts measured · (\d+) tasks?/
       .exec(page)
       ?.slice(1)
       .map(Number);
@@ -212,6 +212,78 @@ test("the run's page has the numbers of stats and of fidelity, also of a part of
   assert.ok(page.includes(`Tokens: ${tokens.sampled} sampled, ${tokens.trained} trained`));
   for (const [reason, count] of Object.entries(tokens.excluded))
     assert.match(page, new RegExp(`not trained: ${reason.replaceAll("_", " ")}</a></td><td class="n">${count}<`));
+});
+
+test("each bar of the lengths leads to the rollouts that it counts, and an empty bar leads nowhere", async () => {
+  const folder = join(scratch, "bars");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  const page = await view.text("");
+  for (const name of ["turns", "tokens"]) {
+    const bars = [
+      ...page.matchAll(new RegExp(`href="\\./\\?${name}=([\\d.]+)">[\\d,]+(?: to [\\d,]+)?</a></td><td class="n">(\\d+)<`, "g")),
+    ];
+    const counted = bars.reduce((sum, [, , count]) => sum + Number(count), 0);
+    assert.equal(counted, view.reader.rollouts.length, name);
+    for (const [, text = "", count] of bars) {
+      const shown = await view.text(`?${name}=${text}`);
+      assert.equal(shown.match(/<tr data-id=/g)?.length, Number(count), `${name}=${text}`);
+    }
+  }
+  assert.doesNotMatch(page, /\?(?:turns|tokens)=[^<]*<\/a><\/td><td class="n">0</, "nobody is behind a bar of 0");
+  assert.doesNotMatch(page, /<h2>Turns of a rollout<\/h2><table class="bars"><tr><td>[^/]*<\/span><\/td><td class="n">0</);
+  assert.equal((await view.text("?turns=>=4")).match(/<tr data-id=/g)?.length, view.reader.rollouts.length, "earlier addresses stay valid");
+});
+
+test("a step of the run says how many of its rollouts were measured", async () => {
+  const folder = join(scratch, "measured");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  assert.match(await view.text(""), /\?step=3">3<\/a>.*?<td class="n">3 of 4<\/td><\/tr>/);
+});
+
+test("a filter that is not valid shows the form as it was filled in, with the sentence", async () => {
+  const folder = join(scratch, "filter");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  for (const path of ["?reward=abc&task=cl*", "rollout?id=ses1&reward=abc&task=cl*", "tasks?reward=abc&task=cl*"]) {
+    const answer = await view.get(path);
+    const page = await answer.text();
+    assert.equal(answer.status, 400, path);
+    assert.match(page, /name="reward" value="abc"/);
+    assert.match(page, /name="task" value="cl\*"/);
+    assert.match(page, /role="alert">reward: give a number, &gt;= and a number, a range such as 4\.\.7, or none, and not &quot;abc&quot;</);
+    assert.match(page, /class="key-g" href="tasks"/);
+  }
+  assert.match(await view.text('?turns="><script>'), /value="&quot;&gt;&lt;script&gt;"/);
+});
+
+test("who comes from a group walks its samples in their order", async () => {
+  const folder = join(scratch, "walk");
+  await writeViewedRun(folder, [{ task_id: "clamp", rewards: [1, 0, 0] }]);
+  for (const name of ["trajectories.jsonl", "rollouts.jsonl"]) {
+    const lines = (await readFile(join(folder, name), "utf8")).trimEnd().split("\n");
+    await writeFile(join(folder, name), `${lines.toReversed().join("\n")}\n`);
+  }
+  await using view = await serveView(folder);
+  const group = await view.text("group?task=clamp&group=clamp-g0");
+  const links = [...group.matchAll(/href="rollout\?id=(\w+)&amp;([^"]*)">sample/g)];
+  assert.deepEqual(new Set(links.map(([, , query]) => query)), new Set(["task=clamp&amp;group=clamp-g0"]));
+  const order = links.map(([, id]) => id);
+  assert.deepEqual(order, ["ses0", "ses1", "ses2"]);
+  for (const [at, id] of order.entries()) {
+    const page = await view.text(`rollout?id=${id}&task=clamp&group=clamp-g0`);
+    assert.match(page, new RegExp(`>${at + 1} of 3<`), id);
+    const chips = [
+      ...page.matchAll(/<a class="sample[^"]*" href="rollout\?id=(\w+)&amp;task=clamp&amp;group=clamp-g0"><span title="sample \d/g),
+    ];
+    assert.deepEqual(
+      chips.map(([, chip]) => chip),
+      order,
+    );
+    const next = order[at + 1];
+    if (next !== undefined) assert.match(page, new RegExp(`class="key-j" href="rollout\\?id=${next}&amp;task=clamp`));
+  }
 });
 
 test("two runs stand side by side by task, and each number leads to its rollouts", async () => {
