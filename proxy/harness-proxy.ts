@@ -35,7 +35,7 @@ import { assertBuffered } from "./sandboxed/buffered-only.ts";
 import { assertDialects } from "./sandboxed/own-dialects.ts";
 import type { AttemptCounting } from "./session/rollout-attempts.ts";
 import type { Session } from "./session/session.ts";
-import { type OnError, Sessions } from "./session/sessions.ts";
+import { type OnError, type ResumedAs, Sessions } from "./session/sessions.ts";
 import { type Store, VocabularyStore } from "./store/index.ts";
 
 export type ProxyOptions = {
@@ -173,8 +173,8 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
    * Goes on with the session of a process that died, whose log holds finished calls: those are given again where its harness asks
    * for them. Throws as `openSession` does, and what is wrong with the log.
    */
-  async resumeSession(id: string, attempt: number): Promise<{ session: Session; recording: SessionRecording }> {
-    const resumed = await this.sessions.resume(id, attempt);
+  async resumeSession(id: string, as: ResumedAs): Promise<{ session: Session; recording: SessionRecording }> {
+    const resumed = await this.sessions.resume(id, as);
     const { session, recording } = resumed;
     try {
       if (session.spec.purpose === "train") this.assertTrainable();

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
 import type { RewardComponent } from "../base/schema/reward-component.ts";
-import type { LogLine } from "../base/schema/session-log.ts";
+import { type LogLine, openedAs } from "../base/schema/session-log.ts";
 import type { CallOutcome } from "../base/schema/trajectory.ts";
 import { type CallRecord, type Trajectory, type TrajectoryStatus, trajectorySchemaVersion } from "../base/schema/trajectory.ts";
 import { measureFidelity } from "./fidelity.ts";
@@ -138,12 +138,16 @@ function labelsGiven(calls: CallHistory[]): Record<string, string> {
 type TrajectoryHead = Omit<Trajectory, "calls" | "tool_runs" | "messages" | "tools" | "nodes" | "traces" | "blobs" | "fidelity">;
 
 function toHead({ opened, calls, rewarded, sealed_reason, resumed, ...replayed }: SessionHistory, facts: TrajectoryFacts): TrajectoryHead {
-  const { spec, session_id } = opened;
+  const { session_id } = opened;
+  const taken = resumed.findLast(({ place }) => place);
+  const { spec } = taken ? openedAs(opened, taken) : opened;
   const attempt = facts.attempt ?? resumed.at(-1)?.attempt ?? spec.attempt;
   const in_loss = facts.in_loss ?? true;
+  // The rollout that was parked may have an attempt of this number.
+  const takenUp = taken ? ` ${taken.place?.rollout_id}` : "";
   return {
     schema_version: trajectorySchemaVersion,
-    trajectory_id: `traj${createHash("sha256").update(`${session_id} ${attempt}`).digest("hex").slice(0, 20)}`,
+    trajectory_id: `traj${createHash("sha256").update(`${session_id} ${attempt}${takenUp}`).digest("hex").slice(0, 20)}`,
     session_id,
     rollout_id: facts.rollout_id === undefined ? spec.rollout_id : facts.rollout_id,
     attempt,

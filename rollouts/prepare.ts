@@ -199,12 +199,12 @@ async function prepareWithin(
 /** A session of its own, or that of the attempt before; and the model that the harness is told of, as it was told before. */
 async function openedSession(
   { proxy }: RunSetup,
-  { replay, resume, attempt }: RolloutPlan,
+  { replay, resume, attempt, rollout_id, group_id, sample_index }: RolloutPlan,
   spec: Partial<NewSession>,
 ): Promise<{ session: Session; model: string }> {
   const modelOf = ({ spec }: Session): string | null => spec.model ?? proxy.facts.models[0] ?? null;
   if (resume?.how === "replay") {
-    const { session, recording } = await proxy.resumeSession(resume.session_id, attempt);
+    const { session, recording } = await proxy.resumeSession(resume.session_id, { attempt, place: { rollout_id, group_id, sample_index } });
     return { session, model: session.spec.model ?? recording.calls[0]?.call.begun.model ?? modelOf(session) ?? "model" };
   }
   const { session } = await proxy.openSession(spec, "caller");

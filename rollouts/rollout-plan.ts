@@ -1,5 +1,6 @@
 /** One rollout to be made, with all that is its own: what it shares with others on this machine is the set-up's. */
 
+import type { ParkedFrom } from "../base/schema/rollout.ts";
 import type { ForkedFrom, SessionOptions } from "../base/schema/session-spec.ts";
 import type { Task } from "../base/schema/task.ts";
 import type { Harness } from "../harnesses/index.ts";
@@ -29,10 +30,10 @@ export type RolloutPlan = {
 
 /**
  * replay: the attempt goes on with the session of the one before. again: it begins anew. `again_tokens`: sampled by finished calls
- * of earlier attempts that were begun anew.
+ * of earlier attempts that were begun anew. `parked_from`: the rollout of an earlier group that the session began as.
  */
 export type ResumePlan = { again_tokens: number } & (
-  | { how: "replay"; session_id: string; sampled_tokens: number }
+  | { how: "replay"; session_id: string; sampled_tokens: number; parked_from?: ParkedFrom }
   | { how: "again"; why: string }
 );
 

@@ -70,12 +70,22 @@ export type KeptLayer = z.infer<typeof KeptLayer>;
 
 export const RolloutState = z.enum(["queued", "init", "run", "post", "done"]);
 
-/** How a rollout went on whose process had died. */
+/** The rollout of an earlier group that was slower than its group, and was parked (`straggler_cut` of a set). */
+export const ParkedFrom = z.strictObject({
+  rollout_id: z.string(),
+  group_id: z.string(),
+  sample_index: z.number().int(),
+  step: z.number().int().nullable().describe("policy step at which its group was begun; null: the set has no max_version_lag"),
+});
+export type ParkedFrom = z.infer<typeof ParkedFrom>;
+
+/** How a rollout went on whose process had died, or that was parked. */
 export const ResumeRecord = z.strictObject({
   how: z.enum(["replay", "again"]).describe("with the session of the attempt before, or from nothing"),
   spared_tokens: z.number().int().describe("sampled before by finished calls, and not sampled again"),
   again_tokens: z.number().int().describe("sampled before by finished calls of attempts that were begun anew, this one and earlier ones"),
   why: z.string().nullable().describe("why it was begun anew"),
+  parked_from: ParkedFrom.optional().describe("its session began as this rollout, which was parked; left out: it began here"),
 });
 export type ResumeRecord = z.infer<typeof ResumeRecord>;
 

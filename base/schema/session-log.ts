@@ -393,8 +393,15 @@ export const Resumed = z.strictObject({
   /** Finished calls that are answered from the log, and the tokens that were sampled for them. */
   calls: z.number().int().nonnegative(),
   sampled_tokens: z.number().int().nonnegative(),
+  /** The rollout that the session is of from here on; left out: that of before. */
+  place: z.strictObject({ rollout_id: z.string(), group_id: z.string(), sample_index: z.number().int() }).optional(),
 });
 export type Resumed = z.infer<typeof Resumed>;
+
+/** Its spec names the rollout that went on with the session last. */
+export function openedAs(opened: Opened, { place }: Pick<Resumed, "place">): Opened {
+  return { ...opened, spec: { ...opened.spec, ...place } };
+}
 
 /** Facts that identify a request's body without its content. */
 const BodySeen = z.strictObject({

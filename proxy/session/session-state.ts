@@ -14,6 +14,7 @@ import {
   type ErrorRecord,
   type LogLine,
   type Opened,
+  openedAs,
   type Refused,
   type ReplayEnded,
   type Replayed,
@@ -40,7 +41,7 @@ export type LastFailure = { error: ErrorRecord; call: Call | null };
 export type RecordedState = Omit<SessionState, "apply">;
 
 export class SessionState {
-  readonly opened: Opened;
+  #opened: Opened;
   readonly #calls = new Map<string, Call>();
   readonly #unanswered = new UnansweredCalls();
   readonly #emitted = new EmittedTurns();
@@ -63,7 +64,12 @@ export class SessionState {
   #replayEnded: ReplayEnded | null = null;
 
   constructor(opened: Opened) {
-    this.opened = opened;
+    this.#opened = opened;
+  }
+
+  /** Its spec names the rollout that the session is of now. */
+  get opened(): Opened {
+    return this.#opened;
   }
 
   /** By id, in the order in which they were begun. Emptied by the seal, as all that calls alone are looked up in: then the log is all there is. */
@@ -211,6 +217,7 @@ export class SessionState {
         break;
       case "resumed":
         this.#sealed = null;
+        if (line.place) this.#opened = openedAs(this.#opened, line);
         break;
       case "damaged":
         this.#damaged.push(line);

@@ -1,7 +1,7 @@
 /** The sessions of one proxy: opened, found by key, and rebuilt after a crash. */
 import { AlidadeError } from "../../base/errors.ts";
 import { hashKey, newId, newKey } from "../../base/schema/ids.ts";
-import { logSchemaVersion, type Opened } from "../../base/schema/session-log.ts";
+import { logSchemaVersion, type Opened, type Resumed } from "../../base/schema/session-log.ts";
 import { type NewSession, SessionSpec } from "../../base/schema/session-spec.ts";
 import type { GivenPlace } from "../calls/given-place.ts";
 import { withBudgets } from "../http/bounds.ts";
@@ -11,6 +11,9 @@ import { LazyLog } from "./lazy-log.ts";
 import { rebuildSession } from "./rebuild.ts";
 import { type AttemptCounting, RolloutAttempts } from "./rollout-attempts.ts";
 import { Session } from "./session.ts";
+
+/** `place`: the rollout that goes on with the session; left out: that of before. */
+export type ResumedAs = Pick<Resumed, "attempt" | "place">;
 
 export type OnError = (error: unknown, what: string) => void;
 
@@ -47,16 +50,17 @@ export class Sessions implements AsyncDisposable {
   }
 
   /**
-   * Brings back the session of a process that died, for another attempt at its rollout, with what its log holds. What sealed it
+   * Brings back the session of a process that died, or of a parked rollout, for another attempt, with what its log holds. What sealed it
    * holds no more. Throws `not_found` where the log is gone, and `store_error` where it is damaged.
    */
-  async resume(id: string, attempt: number): Promise<{ session: Session; recording: SessionRecording }> {
+  async resume(id: string, { attempt, place }: ResumedAs): Promise<{ session: Session; recording: SessionRecording }> {
     const lines = await this.store.read(id);
     const recording = toRecording(id, lines);
     const session = new Session(recording.opened, new LazyLog(this.store, id));
     // A seal empties what is known of its calls.
     for (const line of lines) if (line.type !== "sealed") session.bringBack(line);
-    await session.record({ type: "resumed", time: Date.now(), attempt, ...countFinished(recording) });
+    const isOther = place !== undefined && place.rollout_id !== session.spec.rollout_id;
+    await session.record({ type: "resumed", time: Date.now(), attempt, ...countFinished(recording), ...(isOther && { place }) });
     this.#attempts.add(id, { ...session.spec, attempt });
     this.#counted.add(session);
     this.#keep(session);

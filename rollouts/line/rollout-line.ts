@@ -53,6 +53,8 @@ export interface RolloutSource<Claim extends ClaimedRollout, End extends LineEnd
   aside(claim: Claim, aside: Aside): Promise<void>;
   /** Called if one of the methods above threw. */
   failed(claim: Claim, error: unknown): void;
+  /** Called when an attempt has ended that this process had lost (`stop`). */
+  stopped?(claim: Claim, end: End): Promise<void>;
   /** Called after each attempt, before the line decides whether another follows. */
   ended?(claim: Claim, end: End): void;
 }
@@ -154,7 +156,7 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
     if (aside !== null) return source.aside(claim, aside);
     const end = await this.#inTurn(one, signal);
     if (end === null) return source.again(claim, null);
-    if (stop.signal.aborted) return;
+    if (stop.signal.aborted) return source.stopped?.(claim, end);
     source.ended?.(claim, end);
     const { broken } = end;
     if (this.#signal.aborted && broken === "cancelled") return source.again(claim, null);

@@ -67,6 +67,7 @@ export function newAttempt(rules: NetworkRules, queued: number): RunningAttempt 
 /** What a log does not know of the rollout around it. */
 export function around(plan: RolloutPlan, attempt: RunningAttempt): TrajectoryFacts {
   return {
+    rollout_id: plan.rollout_id,
     task: { id: plan.task.task_id, hash: plan.task_hash, data_source: plan.task.data_source },
     group: { id: plan.group_id, size: plan.group_size, sample_index: plan.sample_index },
     harness: { name: plan.harness.name, version: plan.harness.version, config_hash: attempt.pack?.hash ?? null },
@@ -149,7 +150,7 @@ export function recordOf(
 function toResumeRecord(resume: ResumePlan): RolloutRecord["resume"] {
   const { how, again_tokens } = resume;
   return how === "replay"
-    ? { how, spared_tokens: resume.sampled_tokens, again_tokens, why: null }
+    ? { how, spared_tokens: resume.sampled_tokens, again_tokens, why: null, ...(resume.parked_from && { parked_from: resume.parked_from }) }
     : { how, spared_tokens: 0, again_tokens, why: resume.why };
 }
 

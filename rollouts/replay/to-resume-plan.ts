@@ -37,7 +37,7 @@ export async function toResumePlan(store: Pick<Store, "read">, dead: DeadAttempt
   if (calls === 0) return nothing;
   const why = whyAgain(dead);
   return why === null
-    ? { how: "replay", session_id, sampled_tokens, again_tokens }
+    ? { how: "replay", session_id, sampled_tokens, again_tokens, ...(resume?.parked_from && { parked_from: resume.parked_from }) }
     : { how: "again", again_tokens: again_tokens + sampled_tokens, why };
 }
 

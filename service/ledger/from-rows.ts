@@ -6,6 +6,7 @@ import { toCursor } from "./cursor.ts";
 import type { DatabaseRow } from "./database-row.ts";
 import type { EnginePlaces, NodePlaces } from "./engine-places.ts";
 import type { ExpiredPlaces, Removal, Superseded } from "./expiry.ts";
+import { parks } from "./group-tools.ts";
 import type { Claim, NodeState, SetState, WholeGroup } from "./ledger.ts";
 import type { EarlierAttempt, ResultRow, SetSpec } from "./records.ts";
 import { type EndedRollout, groupId } from "./result-row.ts";
@@ -29,7 +30,19 @@ export function toClaim(row: DatabaseRow): Claim {
     task: readJson(String(row.task)) as Task,
     task_hash: String(row.task_hash),
     failures: Number(row.failures),
+    parked: null,
   };
+}
+
+/** The row of a parked rollout. */
+export function toParked({ rollout_id, attempt, group_id, sample_index, step }: DatabaseRow): NonNullable<Claim["parked"]> {
+  const from = {
+    rollout_id: String(rollout_id),
+    group_id: String(group_id),
+    sample_index: Number(sample_index),
+    step: step == null ? null : Number(step),
+  };
+  return { from, attempt: Number(attempt) };
 }
 
 /** The row of a rollout, joined with its group and its set. */
@@ -133,6 +146,10 @@ export type SetRows = {
   failures: DatabaseRow[];
   /** `name`, `cursor`. */
   consumers: DatabaseRow[];
+  /** `state`, `n`. */
+  parked: DatabaseRow[];
+  /** `reason`, `n`; one of them is `taken_up`. */
+  unparked: DatabaseRow[];
   expired: SetState["expired"];
 };
 
@@ -147,6 +164,8 @@ export function toSetState({
   groups,
   failures,
   consumers,
+  parked,
+  unparked,
   expired,
 }: SetRows): SetState {
   const over = new Map(results.map(counted("state")));
@@ -173,8 +192,15 @@ export function toSetState({
     oldest: { queued_ms: ageIn("queued"), running_ms: ageIn("running") },
     failures: Object.fromEntries(failures.map(counted("code"))),
     consumers: Object.fromEntries(consumers.map(({ name, cursor }) => [String(name), String(cursor)])),
+    parked: parks(specOf(set)) ? toParkedCounts(parked, unparked) : null,
     expired,
   };
+}
+
+function toParkedCounts(parked: readonly DatabaseRow[], unparked: readonly DatabaseRow[]): SetState["parked"] {
+  const held = new Map(parked.map(counted("state")));
+  const { taken_up = 0, ...ended } = Object.fromEntries(unparked.map(counted("reason")));
+  return { leaving: held.get("leaving") ?? 0, waiting: held.get("waiting") ?? 0, taken_up, ended };
 }
 
 const counted =

@@ -88,10 +88,16 @@ export function biasesOf(spec: SetSpec): GroupBias[] {
     over_provision: spec.over_provision > 0,
     early_stop: spec.early_stop !== null,
     straggler_cut: spec.straggler_cut !== null,
+    straggler_park: parks(spec),
     allocation: spec.allocation !== null,
     branching: spec.branching !== undefined,
   };
   return wordsOf(groupBiases).filter((name) => isOn[name]);
+}
+
+/** Rollouts that run when the clock cuts their group go on in a later group. */
+export function parks({ straggler_cut: cut }: SetSpec): boolean {
+  return cut?.rest === "park";
 }
 
 /** It was measured, and it counts in its group. */
@@ -109,6 +115,7 @@ export const noPlaceToFork = "there is no place left in its group where a fork m
 export const notAllocated = "its group got no more samples (allocation)";
 export const joinedLate = "its group had ended before it was submitted (early_stop, over_provision, straggler_cut)";
 export const cutByClock = "it was slower than its group by more than straggler_cut allows";
+export const parkedByClock = `${cutByClock}, and is parked: a rollout of a later group of its task may go on from it`;
 
 /** Parts an over-provisioned group into the rows that it is made of, and the others; both by place. */
 export function partGroup(rows: readonly ResultRow[], size: number): { results: ResultRow[]; spare: ResultRow[] } {

@@ -14,7 +14,7 @@ export {
 export { assertAsStrict, type Demands, strictest } from "./demands.ts";
 export type { EnginePlaces, EngineUse } from "./engine-places.ts";
 export type { Gaps, Removal, Superseded } from "./expiry.ts";
-export { biasesOf, enoughStand, forkRound, noPlaceToFork, partGroup, placesOf } from "./group-tools.ts";
+export { biasesOf, enoughStand, forkRound, noPlaceToFork, parks, partGroup, placesOf } from "./group-tools.ts";
 export {
   type AttemptName,
   beatSeconds,

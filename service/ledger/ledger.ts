@@ -10,6 +10,7 @@
  */
 import type { Waitable } from "../../base/host/changes.ts";
 import { mostKills, mostLives } from "../../base/host/deaths/judge-deaths.ts";
+import type { ParkedFrom } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { ControlChange, ControlState, HeardNode, NodeReport } from "./control-state.ts";
 import type { EnginePlaces, EngineUse } from "./engine-places.ts";
@@ -89,8 +90,16 @@ export interface Ledger extends AsyncDisposable {
   setAside(rollout: string, why: string): Promise<boolean>;
   /** In one transaction: the attempt is still the current one, the result row, the group's count. */
   finish(claim: AttemptName, result: AttemptResult): Promise<"accepted" | "fenced">;
-  /** Ends what is slower than its group by more than `straggler_cut` allows; returns how many groups. */
+  /**
+   * Ends what is slower than its group by more than `straggler_cut` allows; returns how many groups. Also drops parked rollouts that
+   * may go on in no later group.
+   */
   cutStragglers(): Promise<number>;
+  /**
+   * An attempt that was cut, and may be parked, has ended on its node. From now on a rollout of a later group may go on from it. `goesOn`:
+   * a finished call of it can be replayed. Returns whether it is parked.
+   */
+  letGo(name: AttemptName, goesOn: boolean): Promise<boolean>;
   /** A signal that fires ends the question, where one can be ended; its reason is thrown. */
   nodes(signal?: AbortSignal): Promise<NodeState[]>;
   /** What keeps results from being read, or old rows from being removed, beside the ledger: each with what it is and how it is ended. */
@@ -180,6 +189,11 @@ export type SetState = {
   failures: Record<string, number>;
   /** Consumer -> its cursor. */
   consumers: Record<string, string>;
+  /**
+   * null: the set parks none. `leaving`: their nodes still end them. `waiting`: for a later group. `taken_up`: a rollout of a later group
+   * went on from them. `ended`: the others, by why they go on in none (`base/schema/reasons/parked.ts`).
+   */
+  parked: { leaving: number; waiting: number; taken_up: number; ended: Record<string, number> } | null;
   /** What was removed (`expire_after`), which all counts here still count, and the cursors from which on results are served; null: nothing. */
   expired: { groups: number; rollouts: number; cursors: { rows: string; groups: string } } | null;
 };
@@ -218,6 +232,8 @@ export type Claim = AttemptName & {
   task_hash: string;
   /** Attempts that the infrastructure broke so far. */
   failures: number;
+  /** The parked rollout that it is to go on from, and its attempt; null: it begins at the beginning. */
+  parked: { from: ParkedFrom; attempt: number } | null;
 };
 
 export type Orders = {

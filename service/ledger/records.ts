@@ -12,6 +12,9 @@ import { Task } from "../../base/schema/task.ts";
 const own = <T extends z.ZodType>(field: { unwrap(): T }) => field.unwrap().optional();
 const { sampling, seed, budgets, model, train_classes, restore, continuity, policy_mode, pinned_policy } = SessionOptions.shape;
 
+export const usualParkMost = 64;
+export const usualParkSeconds = 86_400;
+
 /** What all rollouts of a set share. */
 const SetFields = z.strictObject({
   harness: z.string().min(1).nullable().default(null).describe("a built-in harness by its name; null: the one of the service"),
@@ -126,6 +129,26 @@ const SetFields = z.strictObject({
     .strictObject({
       share: z.number().min(0).max(1).default(0).describe("of the group's results, which must stand; 0: from its first claim on"),
       seconds: z.number().int().min(1).max(604_800).describe("that the others have from then on"),
+      rest: z
+        .enum(["cancel", "park"])
+        .optional()
+        .describe(
+          "cancel (default), or park: a rollout that runs is cancelled in its group, and one of a later group of the same task in this set goes on from it, with its sampled tokens",
+        ),
+      park_most: z
+        .number()
+        .int()
+        .min(1)
+        .max(4_096)
+        .optional()
+        .describe(`parked rollouts that the set holds, the newest ones; ${usualParkMost} where left out`),
+      park_seconds: z
+        .number()
+        .int()
+        .min(1)
+        .max(604_800)
+        .optional()
+        .describe(`that a rollout waits for a later group at most; ${usualParkSeconds} where left out`),
     })
     .nullable()
     .default(null)
@@ -144,6 +167,8 @@ function contradictions(spec: z.infer<typeof SetFields>): [field: keyof SetSpec,
   const { max_version_lag: lag, groups_per_step: groups, early_stop, samples, purpose, branching, seed = null } = spec;
   const { first = samples, most = samples } = spec.allocation ?? {};
   const isPinned = (spec.pinned_policy ?? null) !== null;
+  const { rest, park_most, park_seconds } = spec.straggler_cut ?? {};
+  const isParked = rest === "park";
   const isSeeded = [spec.sampling ?? {}].flat().some((one) => one.seed !== undefined);
   return [
     ...when(
@@ -197,6 +222,26 @@ function contradictions(spec: z.infer<typeof SetFields>): [field: keyof SetSpec,
       branching !== undefined && purpose === "eval",
       "branching",
       "branching is given in a set of the purpose eval, whose tasks are sampled alike: leave it out",
+    ),
+    ...when(
+      !isParked && (park_most ?? park_seconds) !== undefined,
+      "straggler_cut",
+      `straggler_cut has ${park_most === undefined ? "park_seconds" : "park_most"} without rest: park: give \`rest: park\`, or leave it out`,
+    ),
+    ...when(
+      isParked && purpose === "eval",
+      "straggler_cut",
+      "straggler_cut has rest: park in a set of the purpose eval, whose rollouts belong to their group: leave `rest` out",
+    ),
+    ...when(
+      isParked && branching !== undefined,
+      "straggler_cut",
+      "straggler_cut has rest: park beside branching, whose rollouts belong to the tree of their group: leave one of them out",
+    ),
+    ...when(
+      isParked && spec.policy_mode === "pin",
+      "straggler_cut",
+      "straggler_cut has rest: park beside policy_mode pin, which lets no rollout go on under other weights: leave one of them out",
     ),
     ...when(
       early_stop !== null && early_stop > (branching?.leaves ?? samples),
@@ -288,7 +333,9 @@ export const AttemptResult = z.strictObject({
   figures: AttemptFigures.nullable().describe("null: no call was recorded, or an earlier version wrote the row"),
   resume: ResumeRecord.nullable()
     .default(null)
-    .describe("how it went on where its node had died; null: it did not, or another node had the log of its session"),
+    .describe(
+      "how it went on where its node had died or it was taken up from a parked rollout; null: it did not, or another node had the log of its session",
+    ),
   user: UserRecord.nullable()
     .default(null)
     .describe("who spoke for the user of its task; null: the task has none, it was not asked yet, or an earlier version wrote the row"),

@@ -1,6 +1,6 @@
 /** The one row of a rollout, and the result of an attempt that gave none. */
 import { lagAt } from "./admission.ts";
-import { biasesOf } from "./group-tools.ts";
+import { biasesOf, parkedByClock } from "./group-tools.ts";
 import { type AttemptName, mostLost, mostLostInAll } from "./ledger.ts";
 import type { AttemptResult, EarlierAttempt, ResultRow, SetSpec } from "./records.ts";
 
@@ -46,10 +46,15 @@ export function toResultRow(
   };
 }
 
-/** What the cancelled rollouts of a set have alike in their rows: all but what names a rollout, its group and its task. */
-export function cancelledAlike(spec: SetSpec, set_id: string, reason: string, at: { now: number; step: number | null }) {
+/** Rollouts of one set that end as cancelled. `isParked`: a later group may go on from them. */
+export type Cancelling = { set: string; spec: SetSpec; reason: string; isParked: boolean };
+
+/** What cancelled rollouts have alike in their rows: all but what names a rollout, its group and its task. */
+export function cancelledAlike({ set: set_id, spec, reason, isParked }: Cancelling, at: { now: number; step: number | null }) {
   const ofRollout = { id: "", group_key: "", sample_index: 0, attempt: 0, earlier: [], number: 0, size: 0, task_id: "", task_hash: "" };
-  const row = toResultRow({ ...ofRollout, set_id, spec }, "cancelled", nothingMeasured("cancelled", reason), at);
+  const parked = { stop_reason: "parked", mask_reason: "parked" };
+  const result = { ...nothingMeasured("cancelled", isParked ? parkedByClock : reason), ...(isParked && parked) };
+  const row = toResultRow({ ...ofRollout, set_id, spec }, "cancelled", result, at);
   const { group_key, group_id, group_size, index, rollout_id, attempt, earlier, task_id, task_hash, ...alike } = row;
   return alike;
 }

@@ -2,6 +2,7 @@
 
 import { AlidadeError, asAlidadeError, errorCodes } from "../../base/errors.ts";
 import { hashOf } from "../../base/schema/ids.ts";
+import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import type { LogLine } from "../../base/schema/session-log.ts";
 import type { SessionOptions } from "../../base/schema/session-spec.ts";
 import type { Task } from "../../base/schema/task.ts";
@@ -12,7 +13,7 @@ import { type ResumePlan, type RunSetup, toResumePlan } from "../../rollouts/ind
 import { type MadeAttempt, makeAttempt } from "../../rollouts/line/index.ts";
 import { withServices } from "../../sandboxes/index.ts";
 import { type Blobs, type LogCopy, packLog, packPictures, putAllPacked, readLogCopy } from "../blobs/index.ts";
-import { type AttemptResult, type Claim, type ClaimedSets, type Ledger, noPlaceToFork, nothingMeasured } from "../ledger/index.ts";
+import { type AttemptResult, type Claim, type ClaimedSets, type Ledger, noPlaceToFork, nothingMeasured, parks } from "../ledger/index.ts";
 import { assertTrust } from "./assert-trust.ts";
 import { attemptPlan } from "./attempt-plan.ts";
 import { attemptResult } from "./attempt-result.ts";
@@ -42,6 +43,9 @@ type Payload = AttemptResult["payload"];
 /** Looks for the copies of so many earlier attempts. After more kills without a finished call the ledger sets the rollout aside. */
 const mostLooked = 10;
 
+/** Parked attempts of this process whose sessions it can go on with. Those before them are found by their copies, or begun anew. */
+const mostRemembered = 4_096;
+
 /** Keeps parts of an attempt outside of this machine. */
 type Kept = { keep: (payload: Payload) => void; copier?: LogCopier };
 
@@ -51,11 +55,15 @@ export class Attempts {
   readonly #stopped: AbortSignal;
   readonly #prepared = new Map<string, Promise<void>>();
   readonly #forks: GroupForks;
+  readonly #left: LeftAttempts;
+  /** Rollouts in `#left` that this process was at itself. */
+  readonly #remembered = new Set<string>();
 
   constructor(node: AttemptSetup, stopped: AbortSignal) {
     this.#node = node;
     this.#stopped = stopped;
     this.#forks = new GroupForks(node);
+    this.#left = node.left ?? new Map();
   }
 
   /** What it came to, and what of ours broke it. Throws the reason of `drain` alone. */
@@ -71,7 +79,8 @@ export class Attempts {
       if (made === null) return { result: null, record: null, broken: null };
       const { record, trajectory, broken } = made;
       await copier.close(broken);
-      return { result: attemptResult({ record, trajectory }, payload), record, broken, settled };
+      const goesOn = signal.aborted && parks(claim.spec) && (await this.#remember(record));
+      return { result: attemptResult({ record, trajectory }, payload), record, broken, settled, goesOn };
     } catch (error) {
       if (drain.aborted && error === drain.reason && !signal.aborted) throw error;
       const failure = signal.aborted ? new AlidadeError("cancelled", "the node was stopped") : asAlidadeError(error, "internal");
@@ -104,15 +113,46 @@ export class Attempts {
     const slots = (slot === "evaluations" && setup.slots.evaluation) || setup.slots;
     const folder = this.#folderOf(claim, fork === "begins" ? kept : { keep: kept.keep }, signal);
     const made = await makeAttempt({ ...setup, slots, folder }, plan, signal, drain);
-    this.#node.left?.delete(claim.rollout_id);
+    for (const rollout of [claim.rollout_id, claim.parked?.from.rollout_id ?? claim.rollout_id]) {
+      this.#left.delete(rollout);
+      this.#remembered.delete(rollout);
+    }
     return made;
   }
 
-  /** null: no process that died has sampled for the rollout, or this node knows of none. */
+  /** A rollout of a later group may go on from it here. Returns false if no call of it has finished. */
+  async #remember({ rollout_id, attempt, session_id, harness, harness_version, task_hash, resume }: RolloutRecord): Promise<boolean> {
+    if (session_id === null) return false;
+    const log = await this.#node.setup.proxy.sessions.store.read(session_id).catch(() => []);
+    if (finishedIn(session_id, log) === 0) return false;
+    this.#left.set(rollout_id, { attempt, session_id, harness, harness_version, task_hash, resume });
+    this.#remembered.add(rollout_id);
+    const [oldest] = this.#remembered;
+    if (this.#remembered.size > mostRemembered && oldest !== undefined) {
+      this.#remembered.delete(oldest);
+      this.#left.delete(oldest);
+    }
+    return true;
+  }
+
+  /** null: nothing was sampled before for the rollout, as far as this node knows. */
   async #resumeOf(claim: Claim, harness: Harness, stop: AbortSignal): Promise<ResumePlan | null> {
-    const { setup, left } = this.#node;
+    const own = await this.#resumeOfDead(claim, harness, stop);
+    if (own !== null || claim.parked === null) return own;
+    const { from, attempt } = claim.parked;
+    const anew = (why: string): ResumePlan => ({ how: "again", again_tokens: 0, why });
+    // What the infrastructure broke is begun anew: a replay would go where it broke.
+    if (claim.failures > 0) return anew(`an attempt that went on from the parked rollout ${from.rollout_id} was broken`);
+    const plan = await this.#resumeOfDead({ ...claim, rollout_id: from.rollout_id, attempt: attempt + 1 }, harness, stop);
+    if (plan === null) return anew(`this node has no log of the parked rollout ${from.rollout_id} with a finished call`);
+    return plan.how === "replay" ? { ...plan, parked_from: from } : plan;
+  }
+
+  /** null: no process that died has sampled for the rollout, or this node knows of none. */
+  async #resumeOfDead(claim: Claim, harness: Harness, stop: AbortSignal): Promise<ResumePlan | null> {
+    const { setup } = this.#node;
     const { rollout_id, task, task_hash } = claim;
-    const own = left?.get(rollout_id);
+    const own = this.#left.get(rollout_id);
     const dead = { task, task_hash, harness, wanted: setup.resume ?? "replay" };
     const { store } = setup.proxy.sessions;
     const copy = await this.#copyOf(claim, own?.attempt ?? 0, stop);

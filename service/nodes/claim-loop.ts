@@ -16,6 +16,7 @@ import {
   type Lease,
   type Ledger,
   nothingMeasured,
+  parks,
   setAside,
 } from "../ledger/index.ts";
 import { BrokenStreak } from "./broken-streak.ts";
@@ -24,7 +25,12 @@ import { EngineGrants } from "./engine-grants.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 
 /** `result`: null if the rollout is over already. `settled`: called when the ledger has the result. Must not throw. */
-export type NodeEnd = LineEnd & { result: AttemptResult | null; settled?: () => Promise<void> };
+export type NodeEnd = LineEnd & {
+  result: AttemptResult | null;
+  settled?: () => Promise<void>;
+  /** A later rollout may go on from it: a call of it has finished. */
+  goesOn?: boolean;
+};
 
 /** `drain`: an attempt that holds no sandbox yet does not begin, and throws the reason of `drain`. */
 export type Stops = { signal: AbortSignal; drain: AbortSignal };
@@ -238,6 +244,11 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
 
   async aside(claim: Claim, { of, why }: Aside): Promise<void> {
     await this.#finish(claim, of === "rollout" ? setAside(why) : nothingMeasured("task_set_aside", why));
+  }
+
+  /** One that was cut may be parked. Only now may another rollout go on with its session. */
+  async stopped(claim: Claim, { goesOn = false }: NodeEnd): Promise<void> {
+    if (parks(claim.spec)) await this.#written(() => this.#node.ledger.letGo(claim, goesOn));
   }
 
   failed({ rollout_id }: Claim, error: unknown): void {

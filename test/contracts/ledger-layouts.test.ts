@@ -49,24 +49,26 @@ test("sqlite: a change that fails leaves the file as it was", async () => {
   assert.ok(again.id);
 });
 
-test("postgres: a schema of layout 11 gets the table of histories, and what stands in it stays", async (t) => {
+test("postgres: a schema of layout 12 gets the tables of parked rollouts, and what stands in it stays", async (t) => {
   if (!(await need(t, "postgres"))) return;
-  assert.equal(postgresLayout.now, 12, "the next layout needs a test of its own in the place of this one");
+  assert.equal(postgresLayout.now, 13, "the next layout needs a test of its own in the place of this one");
   const at = new PostgresPlace(postgres, "before");
   const ids: string[] = [];
   for (const isBefore of [true, false, false]) {
     await using ledger = await PostgresLedger.open(await at.url());
     ids.push(ledger.id, (await ledger.putSet("s", spec)).set_id);
     if (!isBefore) continue;
-    await at.ask("DROP TABLE histories");
-    await at.ask("UPDATE facts SET value = '11' WHERE name = 'layout'");
+    await at.ask("DROP TABLE parked");
+    await at.ask("DROP TABLE unparked");
+    await at.ask("UPDATE facts SET value = '12' WHERE name = 'layout'");
   }
   assert.equal(new Set(ids).size, 2);
-  await at.ask("INSERT INTO histories VALUES ('s', 't', '{}')");
-  await at.ask("UPDATE facts SET value = '13' WHERE name = 'layout'");
+  await at.ask("INSERT INTO unparked VALUES ('s', 'too_old', 1)");
+  assert.deepEqual(await at.ask("SELECT taken_by FROM parked"), []);
+  await at.ask("UPDATE facts SET value = '14' WHERE name = 'layout'");
   await assert.rejects(PostgresLedger.open(await at.url()), {
     code: "store_error",
-    message: /layout 13, and this version reads 12 at most: update Alidade$/,
+    message: /layout 14, and this version reads 13 at most: update Alidade$/,
   });
 });
 

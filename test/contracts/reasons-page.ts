@@ -12,6 +12,7 @@ import { driftCauses } from "../../base/schema/reasons/drift.ts";
 import { groupBiases } from "../../base/schema/reasons/group-biases.ts";
 import { groupReasons, maskReasons, rolloutReasons } from "../../base/schema/reasons/left-out.ts";
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
+import { parkedReasons } from "../../base/schema/reasons/parked.ts";
 import { routingReasons } from "../../base/schema/reasons/routing.ts";
 import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../base/schema/reasons/untrained.ts";
@@ -66,6 +67,11 @@ export function reasonsPage(): string {
     "`biases` of a result names the group tools of its [set](service/training.md#groups-that-end-early).",
     "",
     ...table(groupBiases),
+    "## Why a parked rollout goes on in no later group",
+    "",
+    "`parked.ended` of a set counts these words ([parked rollouts](service/training.md#stragglers-that-go-on-later)).",
+    "",
+    ...table(parkedReasons),
     "## Why a whole rollout is not in a file",
     "",
     ...table(rolloutReasons),

@@ -100,7 +100,7 @@ test("a session resumed in another process stays at the engine of its last finis
     await using at = await enginesAt(() => ({ text: "ok" }), { a: policy, b: policy }, { store });
     const finished = lines.flatMap(({ type }, index) => (type === "call_finished" ? [index] : []));
     await (await store.open(client.sessionId)).append(...lines.slice(0, (finished[1] ?? 0) + 1));
-    await at.proxy.resumeSession(client.sessionId, 2);
+    await at.proxy.resumeSession(client.sessionId, { attempt: 2 });
     const again = new Client(at.proxy, client.sessionId, client.key);
     await talk(again, 3);
     assert.deepEqual(at.calls(), { a: home === "a" ? 1 : 0, b: home === "b" ? 1 : 0 });

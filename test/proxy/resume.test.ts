@@ -73,7 +73,7 @@ async function goesOn(t: TestContext, { engine, id, key }: Dead, lines: readonly
   const store = new MemoryStore();
   await (await store.open(id)).append(...(lines as LogEntry[]));
   const proxy = await proxyOver(t, engine, store);
-  await proxy.resumeSession(id, attempt);
+  await proxy.resumeSession(id, { attempt });
   return new Client(proxy, id, key);
 }
 
@@ -188,10 +188,37 @@ test("budgets hold over the death: its turns are counted once, and the clock goe
 test("a session that another attempt has brought back stays in memory when the attempt before it ends", async (t) => {
   const proxy = await proxyOver(t, await engineFor(t), new MemoryStore());
   const { session, key } = await proxy.openSession({ any_model: true });
-  const next = await proxy.sessions.resume(session.id, 2);
+  const next = await proxy.sessions.resume(session.id, { attempt: 2 });
   await proxy.sessions.close(session, "the rollout is over");
   assert.equal(proxy.sessions.get(session.id), next.session);
   assert.equal(proxy.sessions.byKey(key), next.session);
   await proxy.sessions.close(next.session, "the rollout is over");
   assert.equal(proxy.sessions.get(session.id), undefined);
+});
+
+test("a parked session is of the rollout that takes it up: in memory, in its log, and for each process after that", async (t) => {
+  const { engine, id, lines } = await recorded(t);
+  const store = new MemoryStore();
+  await (await store.open(id)).append(...(until(lines, 2) as LogEntry[]));
+  const place = { rollout_id: "later", group_id: "g2", sample_index: 3 };
+  const told = async () => {
+    const { rollout_id, attempt, group, trajectory_id } = reconstruct(await store.read(id));
+    return { rollout_id, attempt, place: [group.id, group.sample_index], trajectory_id };
+  };
+  const parked = await told();
+  assert.deepEqual([parked.rollout_id, parked.attempt], ["r", 1]);
+
+  const first = await proxyOver(t, engine, store);
+  const { session } = await first.resumeSession(id, { attempt: 1, place });
+  assert.deepEqual([session.spec.rollout_id, session.spec.group_id, session.spec.sample_index], ["later", "g2", 3]);
+  await first.sessions.close(session, "stopped");
+  const taken = await told();
+  assert.deepEqual([taken.rollout_id, taken.attempt, taken.place], ["later", 1, ["g2", 3]]);
+  assert.notEqual(taken.trajectory_id, parked.trajectory_id, "both have an attempt 1");
+
+  const second = await proxyOver(t, engine, store);
+  const again = await second.resumeSession(id, { attempt: 2, place });
+  assert.equal(again.session.spec.rollout_id, "later");
+  const places = (await store.read(id)).flatMap((line) => (line.type === "resumed" ? [line.place] : []));
+  assert.deepEqual(places, [place, undefined]);
 });

@@ -115,6 +115,7 @@ test("the rest of an over-provisioned group is beside it, and each rollout has o
 });
 
 test("fields that contradict each other are one sentence that names field and value", async (t) => {
+  const parks = { seconds: 1, rest: "park" };
   const { call } = await serviceAt(t);
   for (const [body, param, message] of [
     [{ max_version_lag: 2 }, "groups_per_step", /max_version_lag is 2: say with it how many groups/],
@@ -142,6 +143,13 @@ test("fields that contradict each other are one sentence that names field and va
     [{ max_version_lag: -1, groups_per_step: 1 }, "max_version_lag", /max_version_lag/],
     [{ on_stale: "drop" }, "on_stale", /on_stale/],
     [{ straggler_cut: { share: 2, seconds: 1 } }, "straggler_cut.share", /straggler_cut\.share/],
+    [{ straggler_cut: { seconds: 1, park_most: 3 } }, "straggler_cut", /park_most without rest: park: give `rest: park`/],
+    [{ straggler_cut: { seconds: 1, rest: "cancel", park_seconds: 3 } }, "straggler_cut", /park_seconds without rest: park/],
+    [{ straggler_cut: { seconds: 1, rest: "park", park_most: 0 } }, "straggler_cut.park_most", /park_most/],
+    [{ straggler_cut: { seconds: 1, rest: "hold" } }, "straggler_cut.rest", /straggler_cut\.rest/],
+    [{ purpose: "eval", straggler_cut: parks }, "straggler_cut", /purpose eval, whose rollouts belong to their group/],
+    [{ policy_mode: "pin", straggler_cut: parks }, "straggler_cut", /beside policy_mode pin/],
+    [{ samples: 2, branching: { policy: "uniform", leaves: 4 }, straggler_cut: parks }, "straggler_cut", /beside branching/],
   ] as const) {
     const { status, body: answer } = await call("PUT", "/sets/wrong", body);
     assert.deepEqual([status, answer.error.param], [400, param], JSON.stringify(body));

@@ -21,6 +21,10 @@ export const groupBiases = {
     cure: "leave the field out: then each rollout begins at the task's beginning",
   },
   straggler_cut: { what: "Rollouts that are slower than their group are cancelled without a reward, so slow rollouts are missing.", cure },
+  straggler_park: {
+    what: "Rollouts that are slower than their group go on in a later group of their task, so a group lacks its own slow rollouts and may have those of earlier groups, whose first tokens an older policy sampled.",
+    cure: "leave `rest` of `straggler_cut` out: then they are cancelled for good",
+  },
 } as const satisfies Record<string, Meaning>;
 
 export type GroupBias = keyof typeof groupBiases;

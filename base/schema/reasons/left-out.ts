@@ -90,6 +90,10 @@ export const maskReasons = {
     what: "Another policy sampled it than most of its group, and the set's `group_versions` is `same`.",
     cure: "`group_versions: any` keeps it; `max_version_lag: 0` makes it rare",
   },
+  parked: {
+    what: "It was slower than its group, and the set's `straggler_cut` parks such rollouts: a later group of its task may go on from it.",
+    cure: "submit a later group of its task",
+  },
   interrupted: { what: "The run's process died during the rollout.", cure: "run it again with `--resume`" },
 } as const satisfies Record<string, Meaning>;
 

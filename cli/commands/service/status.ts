@@ -56,6 +56,7 @@ function textOf({ url, health, sets, figures }: ServiceStatus): string {
     nodes.length === 0 ? "no nodes" : table(nodeHead, nodes.map(nodeRow)),
     ...failuresOf(sets),
     ...sets.flatMap(aheadOf),
+    ...sets.flatMap(parkedOf),
     ...(figures ?? []).map((found, at) => figuresText(visibleText(sets[at] ? nameOf(sets[at]) : ""), found)),
   ].join("\n\n");
 }
@@ -100,6 +101,16 @@ function nodeRow({ name, slots, running, is_draining, lease_ms }: NodeState): (s
 function failuresOf(sets: SetState[]): string[] {
   const rows = sets.flatMap((set) => Object.entries(set.failures).map(([code, count]) => [nameOf(set), code, count]));
   return rows.length === 0 ? [] : [table(["set", "ended with", "rollouts"], rows)];
+}
+
+/** What sets have parked (`straggler_cut`); none of a set that has parked nothing yet. */
+function parkedOf({ parked, ...set }: SetState): string[] {
+  if (!parked) return [];
+  const { leaving, waiting, taken_up, ended } = parked;
+  const dropped = Object.entries(ended).map(([reason, count]) => `${count} dropped (${reason})`);
+  if (leaving + waiting + taken_up + dropped.length === 0) return [];
+  const parts = [`${leaving + waiting} wait for a later group of their task`, `${taken_up} went on in one`, ...dropped];
+  return [`set ${nameOf(set)}: of its parked rollouts ${parts.join(", ")}`];
 }
 
 /** How far a set with a bound is ahead of its trainer; none where it holds nothing back. */

@@ -24,6 +24,7 @@ import { endRollouts, rolloutsToEnd, writeEnds } from "./ends/end-rollouts.ts";
 import { isToEnd } from "./ends/endings.ts";
 import { lockGroupOf } from "./ends/stop-groups.ts";
 import { joinTheLineOf } from "./join-the-line.ts";
+import { freeParked, takeUp } from "./parked.ts";
 import { lock, now, ownXid } from "./tables.ts";
 
 /** `isNews`: others may be begun by it. `set`: of which it may have ordered others to end. */
@@ -66,6 +67,7 @@ export async function leave(db: Transaction, lease: Lease): Promise<void> {
   const running = "node = $1 AND state = 'running'";
   await joinTheLineOf(db, running, lease.node);
   await db.run(`UPDATE rollouts SET ${again} WHERE ${running}`, lease.node);
+  await freeParked(db, lease.node);
 }
 
 /** One statement. `unknown`: rollouts that are the node's for long and which it does not know, for the answer to its claim was lost. */
@@ -97,9 +99,12 @@ export async function queueUnknown(db: Transaction, { node }: Lease, unknown: re
   await db.run(`UPDATE rollouts SET ${again} WHERE ${lost}`, unknown, node);
 }
 
-/** One statement, so it also runs outside of a transaction. */
+/** Each statement stands by itself, so it also runs outside of a transaction. What fails behind a claim is claimed again (`queueUnknown`). */
 export async function claim(db: Transaction, { node, epoch }: Lease, free: number, from: ClaimedSets): Promise<Claim[]> {
-  return (await db.all("SELECT * FROM claim($1, $2, $3, $4)", node, epoch, free, from)).map(toClaim);
+  const claims: Claim[] = [];
+  for (const row of await db.all("SELECT * FROM claim($1, $2, $3, $4)", node, epoch, free, from))
+    claims.push(await takeUp(db, toClaim(row)));
+  return claims;
 }
 
 /** Its attempts before the next one, with the one that ran. `code`: in SQL. */
@@ -161,6 +166,7 @@ async function loseAll(db: Transaction, node: string, { by, blameless = [] }: No
   const ids = held.map(({ id }) => String(id));
   await joinTheLineOf(db, "id = ANY ($1)", ids);
   await db.run(`UPDATE rollouts SET ${again}, lost = lost + 1, earlier = ${withBroken("$2::text")} WHERE id = ANY ($1)`, ids, nodeLost);
+  await freeParked(db, node);
   await clear(db, node, blameless);
   for (const rollout of await db.all("SELECT id, lost, earlier FROM rollouts WHERE id = ANY ($1) ORDER BY place", ids)) {
     const result = nodesDied(Number(rollout.lost), earlierOf(rollout), by);

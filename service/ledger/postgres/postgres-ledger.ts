@@ -44,6 +44,7 @@ import { expireOf, removals, removed, setsThatMayExpire } from "./expire-results
 import { controlOf, saveControl } from "./facts.ts";
 import { type HoldPatience, heldBack, usualPatience } from "./held-back.ts";
 import { leaveTheLine, trimTurns } from "./join-the-line.ts";
+import { dropParked, letGo } from "./parked.ts";
 import { PostgresWrites } from "./postgres-writes.ts";
 import { prepare } from "./prepare.ts";
 import { forget, keep, keepTally, lookForResults, resultOf, results, tallyOf, wholeGroups } from "./results.ts";
@@ -257,9 +258,16 @@ export class PostgresLedger implements Ledger {
   async cutStragglers() {
     for (let cut = 0; ; cut++) {
       const set = await this.#writes.telling("queued", cutOne, (found) => found !== null);
-      if (set === null) return cut;
+      if (set === null) {
+        await this.#db.transaction((db) => dropParked(db, (id) => isOver(db, id)));
+        return cut;
+      }
       await this.#writes.endFirst(set);
     }
+  }
+
+  letGo(name: AttemptName, goesOn: boolean) {
+    return this.#db.transaction((db) => letGo(db, name, goesOn));
   }
 
   nodes(signal?: AbortSignal) {

@@ -15,6 +15,7 @@ import { endRollouts } from "./ends/end-rollouts.ts";
 import { orderEnding, whole } from "./ends/endings.ts";
 import { expiredPlaces } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
+import { dropAllParked, parkedCounts } from "./parked.ts";
 import { setOf } from "./set-row.ts";
 import { lock, now, ownXid, settledXid } from "./tables.ts";
 
@@ -75,6 +76,7 @@ export async function stateOf(db: Transaction, id: string): Promise<SetState> {
     ages: { queued: ages?.queued ?? null, running: ages?.running ?? null },
     groups: { n: counts.get("group")?.get("all") ?? 0, whole: counts.get("group")?.get("whole") ?? 0 },
     failures: listed("failure", "code"),
+    ...(await parkedCounts(db, id)),
     consumers: await db.all("SELECT name, cursor FROM consumers WHERE set_id = $1", id),
   });
 }
@@ -129,6 +131,7 @@ export async function cancel(db: Transaction, what: CancelOrder, reason: string)
   await lock(db, what.set);
   await assertThere(db, what);
   const { set, group = null, rollout } = what;
+  if (group === null && rollout === undefined) await dropAllParked(db, set, "set_cancelled");
   if (rollout !== undefined) return cancelOne(db, set, rollout, reason);
   const open =
     group === null

@@ -1,4 +1,4 @@
-/** Rollouts that are over and had other attempts than that of their result. Each is noted by the statement that writes its row. */
+/** Rollouts that are over and had other attempts than that of their result. Each is noted by the statement that writes its row. A parked one keeps its blobs. */
 import type { Superseded } from "../expiry.ts";
 import { toSuperseded } from "../from-rows.ts";
 import type { AttemptName } from "../ledger.ts";
@@ -14,6 +14,7 @@ export async function superseded(db: Transaction, limit: number, seconds: number
   const rows = await db.all(
     `SELECT superseded.set_id, superseded.rollout_id, noted, entry::json #>> '{payload,key}' AS key
      FROM superseded LEFT JOIN results ON results.rollout_id = superseded.rollout_id WHERE noted <= ${now} - $1::bigint
+     AND NOT EXISTS (SELECT FROM parked WHERE parked.rollout_id = superseded.rollout_id)
      ORDER BY noted, superseded.rollout_id LIMIT $2`,
     seconds * 1000,
     limit,

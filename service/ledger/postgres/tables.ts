@@ -34,8 +34,17 @@ const histories = `CREATE TABLE histories (
   set_id text NOT NULL, task_id text NOT NULL, history text NOT NULL, PRIMARY KEY (set_id, task_id)
 ) ${busy}`;
 
+/** `node`: where the attempt of a parked rollout still ends; `taken_by`: the rollout that goes on from it. */
+const parked = `CREATE TABLE parked (
+  rollout_id text PRIMARY KEY, set_id text NOT NULL, task_hash text NOT NULL, group_id text NOT NULL, sample_index integer NOT NULL,
+  attempt integer NOT NULL, step bigint, since bigint NOT NULL, node text, taken_by text
+) ${busy}`;
+
+/** How many are parked no more, by why. */
+const unparked = `CREATE TABLE unparked (set_id text NOT NULL, reason text NOT NULL, n bigint NOT NULL, PRIMARY KEY (set_id, reason)) ${busy}`;
+
 /** A schema has the tables that stood here when it was made, so each new table or index is a new layout. */
-export const layout: Layout = { now: 12, fromBefore: [histories] };
+export const layout: Layout = { now: 13, fromBefore: [parked, unparked] };
 
 /** Many rows that pass through: vacuum comes long before a fifth of them are over, as it would by default. */
 const passing = (fillfactor: number): string =>
@@ -110,6 +119,8 @@ CREATE TABLE removals (rollout_id text PRIMARY KEY, set_id text NOT NULL) ${pass
 CREATE TABLE superseded (rollout_id text PRIMARY KEY, set_id text NOT NULL, noted bigint NOT NULL);
 CREATE TABLE tallies (set_id text PRIMARY KEY, tally text NOT NULL);
 ${histories};
+${parked};
+${unparked};
 CREATE TABLE nodes (
   name text PRIMARY KEY, epoch bigint NOT NULL, slots integer NOT NULL, until bigint NOT NULL, is_draining boolean NOT NULL DEFAULT false,
   report text, engines text

@@ -20,6 +20,7 @@ import { admit, noteBegun } from "./admit.ts";
 import { conclude } from "./conclude.ts";
 import type { Database, TableRow } from "./database.ts";
 import { isToEnd } from "./endings.ts";
+import { freeParked, takeUp } from "./parked.ts";
 import { nextNumber } from "./places.ts";
 import { noteFenced } from "./superseded.ts";
 
@@ -41,6 +42,7 @@ export function join(db: Database, { name, slots, blameless = [] }: NodeSpec, no
 export function leave(db: Database, lease: Lease, now: number): void {
   if (db.run("DELETE FROM nodes WHERE name = ? AND epoch = ?", lease.node, lease.epoch) === 0) return;
   db.run("UPDATE rollouts SET state = 'queued', node = NULL, since = ? WHERE node = ? AND state = 'running'", now, lease.node);
+  freeParked(db, lease.node);
 }
 
 export function beat(db: Database, lease: Lease, running: readonly AttemptName[], now: number): Orders {
@@ -88,7 +90,7 @@ export function claim(db: Database, lease: Lease, free: number, from: ClaimedSet
       now,
       rollout.id as string,
     );
-    const claimed = claimOf(db, rollout.id as string);
+    const claimed = takeUp(db, claimOf(db, rollout.id as string), now);
     noteBegun(db, claimed, now);
     claims.push(claimed);
   }
@@ -170,6 +172,7 @@ export function loseAll(db: Database, node: string, now: number, { by, blameless
       JSON.stringify(withBroken(rollout, nodeLost)),
       String(rollout.id),
     );
+  freeParked(db, node);
   for (const one of blameless) clear(db, node, one);
   for (const { id } of held) {
     const rollout = db.get("SELECT * FROM rollouts WHERE id = ?", String(id)) as TableRow;

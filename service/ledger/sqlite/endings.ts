@@ -6,10 +6,11 @@
 
 import { specOf } from "../from-rows.ts";
 import type { EndOrder } from "../ledger.ts";
-import { cancelledAlike } from "../result-row.ts";
+import { type Cancelling, cancelledAlike } from "../result-row.ts";
 import { countCancelled } from "./admit.ts";
 import type { Database, TableRow } from "./database.ts";
 import { stepOf } from "./facts.ts";
+import { park } from "./parked.ts";
 import { nextPlaces } from "./places.ts";
 import { setOf } from "./set-row.ts";
 import { markWhole } from "./whole-groups.ts";
@@ -38,7 +39,12 @@ export function endSome(db: Database, set: string | null, most: number, now: num
     const order = db.get("SELECT * FROM endings WHERE ?1 IS NULL OR set_id = ?1 ORDER BY number LIMIT 1", set);
     if (order === undefined) return ended;
     const places = pickSome(db, order, most - ended);
-    writeCancelled(db, order, places, now);
+    const [ofSet, reason] = [String(order.set_id), String(order.reason)];
+    const ordered = { set: ofSet, spec: specOf(setOf(db, ofSet)), reason };
+    const parked = park(db, ordered, places, now);
+    writeCancelled(db, { ...ordered, isParked: true }, parked, now);
+    const others = places.filter((place) => !parked.includes(place));
+    writeCancelled(db, { ...ordered, isParked: false }, others, now);
     ended += places.length;
     if (places.length === 0) db.run("DELETE FROM endings WHERE number = ?", Number(order.number));
   }
@@ -70,11 +76,10 @@ function pickSome(db: Database, { set_id, group_key, is_rest, upto }: TableRow, 
   );
 }
 
-function writeCancelled(db: Database, { set_id, reason }: TableRow, places: readonly number[], now: number): void {
+function writeCancelled(db: Database, cancelling: Cancelling, places: readonly number[], now: number): void {
   if (places.length === 0) return;
-  const set = String(set_id);
-  const spec = specOf(setOf(db, set));
-  const alike = cancelledAlike(spec, set, String(reason), { now, step: stepOf(db) });
+  const { set, spec } = cancelling;
+  const alike = cancelledAlike(cancelling, { now, step: stepOf(db) });
   const picked = JSON.stringify(places);
   db.run(
     `INSERT INTO results (seq, set_id, rollout_id, group_key, sample_index, state, code, row)

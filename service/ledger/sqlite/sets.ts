@@ -13,6 +13,7 @@ import type { Database, TableRow } from "./database.ts";
 import { orderEnding } from "./endings.ts";
 import { expiredPlaces } from "./expire-results.ts";
 import { controlOf } from "./facts.ts";
+import { dropAllParked, parkedCounts } from "./parked.ts";
 import { setOf } from "./set-row.ts";
 import { isUnsettled } from "./whole-groups.ts";
 
@@ -92,6 +93,7 @@ export function stateOf(db: Database, id: string, now: number): SetState {
     ages: { queued: ageIn("queued"), running: ageIn("running") },
     groups: { n: set.groups ?? 0, whole: set.whole_groups ?? 0 },
     failures: listed("failure", "code"),
+    ...parkedCounts(db, id),
     consumers: db.all("SELECT name, cursor FROM consumers WHERE set_id = ?", id),
   });
 }
@@ -113,6 +115,7 @@ export function cancel(db: Database, what: CancelOrder, reason: string, now: num
   assertThere(db, what);
   const { set, group = null, rollout } = what;
   if (rollout !== undefined) return cancelOne(db, set, rollout, reason, now);
+  if (group === null) dropAllParked(db, set, "set_cancelled");
   const open = group === null ? openOf(db, set) : openOfGroup(db, set, group);
   if (open > 0) orderEnding(db, { set, key: group, isRest: false, reason });
   return open;

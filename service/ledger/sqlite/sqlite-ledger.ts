@@ -37,6 +37,7 @@ import { Database } from "./database.ts";
 import { endSome } from "./endings.ts";
 import { expireResults, removals, removed } from "./expire-results.ts";
 import { controlOf, fact } from "./facts.ts";
+import { dropParked, freeParked, letGo } from "./parked.ts";
 import { forget, keep, keepTally, resultOf, results, tallyOf, wholeGroups } from "./results.ts";
 import { setOf } from "./set-row.ts";
 import { cancel, drain, isOver, latestSets, putSet, setNamed, setsOf, stateOf } from "./sets.ts";
@@ -88,6 +89,7 @@ export class SqliteLedger implements Ledger {
       // The process that used the file has died. When its node joins again, it names the attempts that are not blamed.
       for (const { node } of db.all("SELECT DISTINCT node FROM rollouts WHERE state = 'running'"))
         loseAll(db, String(node), now(), { by: "silent" });
+      for (const { node } of db.all("SELECT DISTINCT node FROM parked WHERE node IS NOT NULL")) freeParked(db, String(node));
       return fact(db, "id", newId("run").slice(0, 11));
     });
   }
@@ -205,10 +207,17 @@ export class SqliteLedger implements Ledger {
   async cutStragglers() {
     for (let cut = 0; ; cut++) {
       await this.#turns.take();
-      if (!this.#db.transaction(() => cutOne(this.#db, this.#now()))) return cut;
+      if (!this.#db.transaction(() => cutOne(this.#db, this.#now()))) {
+        this.#db.transaction(() => dropParked(this.#db, (set) => isOver(this.#db, set), this.#now()));
+        return cut;
+      }
       this.#changes.add();
       this.#endFirst(null);
     }
+  }
+
+  async letGo(name: AttemptName, goesOn: boolean) {
+    return this.#write(() => letGo(this.#db, name, goesOn));
   }
 
   async nodes() {

@@ -1,4 +1,4 @@
-/** Rollouts that are over and had other attempts than that of their result. A trigger notes each as its row comes. Inside a transaction. */
+/** Rollouts that are over and had other attempts than that of their result. A trigger notes each as its row comes. A parked one keeps its blobs. Inside a transaction. */
 import type { Superseded } from "../expiry.ts";
 import { toSuperseded } from "../from-rows.ts";
 import type { AttemptName } from "../ledger.ts";
@@ -7,7 +7,8 @@ import type { Database } from "./database.ts";
 export function superseded(db: Database, limit: number, before: number): Superseded[] {
   const rows = db.all(
     `SELECT superseded.set_id, superseded.rollout_id, noted, row ->> '$.payload.key' AS key
-     FROM superseded LEFT JOIN results ON results.rollout_id = superseded.rollout_id WHERE noted <= ? ORDER BY noted, superseded.rollout_id LIMIT ?`,
+     FROM superseded LEFT JOIN results ON results.rollout_id = superseded.rollout_id WHERE noted <= ?
+     AND NOT EXISTS (SELECT 1 FROM parked WHERE parked.rollout_id = superseded.rollout_id) ORDER BY noted, superseded.rollout_id LIMIT ?`,
     before,
     limit,
   );

@@ -3,7 +3,7 @@ export const factsTable = "CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY K
 
 /**
  * The tables of a ledger in one file. Times are Unix milliseconds; specifications and rows are JSON; `shuns` has |names| of nodes. Nodes
- * are of this process alone. `counts` are kept by triggers: to count the rollouts of a large set would stop this process.
+ * are of this process alone. `node` of a parked rollout: where its attempt still ends; `taken_by`: the rollout that goes on from it. `counts` are kept by triggers: to count the rollouts of a large set would stop this process.
  */
 export const tables = `
 CREATE TABLE IF NOT EXISTS sets (
@@ -64,6 +64,11 @@ CREATE TRIGGER IF NOT EXISTS note_superseded AFTER INSERT ON results
 WHEN (SELECT attempt FROM rollouts WHERE id = new.rollout_id) > CASE new.state WHEN 'cancelled' THEN 0 ELSE 1 END BEGIN
   INSERT INTO superseded VALUES (new.rollout_id, new.set_id, new.row ->> 'finished') ON CONFLICT (rollout_id) DO UPDATE SET noted = excluded.noted;
 END;
+CREATE TABLE IF NOT EXISTS parked (
+  rollout_id TEXT PRIMARY KEY, set_id TEXT NOT NULL, task_hash TEXT NOT NULL, group_id TEXT NOT NULL, sample_index INTEGER NOT NULL,
+  attempt INTEGER NOT NULL, step INTEGER, since INTEGER NOT NULL, node TEXT, taken_by TEXT
+) STRICT;
+CREATE TABLE IF NOT EXISTS unparked (set_id TEXT NOT NULL, reason TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (set_id, reason)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tallies (set_id TEXT PRIMARY KEY, tally TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS histories (set_id TEXT NOT NULL, task_id TEXT NOT NULL, history TEXT NOT NULL, PRIMARY KEY (set_id, task_id)) STRICT, WITHOUT ROWID;
 DROP TABLE IF EXISTS nodes;

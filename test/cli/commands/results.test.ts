@@ -83,9 +83,25 @@ test("results are printed one a line with all that is known, from a cursor on, a
   assert.match((await cli(["results", "-o", join(out, "none")])).stderr, /there is no .*service\.json: name the folder/);
   const { set_id: ahead } = await ledger.putSet("ahead", SetSpec.parse({ max_version_lag: 1, groups_per_step: 2, samples: 3 }));
   await service.call("POST", `/sets/${ahead}/groups`, serviceGroups("g"));
+  const { set_id: parking } = await ledger.putSet("parking", SetSpec.parse({ samples: 1, straggler_cut: { seconds: 1, rest: "park" } }));
+  assert.doesNotMatch((await cli(["status", "-o", out])).stdout, /parked rollouts/);
+  const isCut = async (count: number) => {
+    await ledger.cutStragglers();
+    return (await ledger.set(parking)).groups.whole === count;
+  };
+  for (const key of ["one", "two"]) {
+    await service.call("POST", `/sets/${parking}/groups`, serviceGroups(key));
+    const [claim] = await ledger.claim(lease, 9);
+    await until(() => isCut(key === "one" ? 1 : 2));
+    if (key === "one") await ledger.letGo(claim ?? assert.fail(), false);
+  }
   const status = (await cli(["status", "-o", out])).stdout;
   assert.match(status, /^first +0 +0 +0 +2 +1 +0 +3 +3/m);
   assert.match(status, /^ahead +3 +0/m);
+  assert.match(
+    status,
+    /^set parking: of its parked rollouts 1 wait for a later group of their task, 0 went on in one, 1 dropped \(nothing_sampled\)$/m,
+  );
   assert.match(status, /^set ahead: 1 groups are held: the weights have no name with a step \(PUT \/control\/policy\)$/m);
 });
 

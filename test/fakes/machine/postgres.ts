@@ -157,6 +157,7 @@ export class PostgresPlace {
     await this.ask("UPDATE rollouts SET since = since - $1 WHERE shuns IS NOT NULL", [seconds * 1000]);
     await this.ask("UPDATE results SET finished = finished - $1", [seconds * 1000]);
     await this.ask("UPDATE superseded SET noted = noted - $1", [seconds * 1000]);
+    await this.ask("UPDATE parked SET since = since - $1", [seconds * 1000]);
     await this.ask("UPDATE watch SET looked = (extract(epoch FROM clock_timestamp()) * 1000)::bigint");
   }
 }

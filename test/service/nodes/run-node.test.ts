@@ -498,6 +498,7 @@ test("a set's own options hold, and of those that it leaves out the service's", 
     task: { task_id: "t" } as Task,
     task_hash: "h",
     failures: 0,
+    parked: null,
   };
   const session = { sampling: { temperature: 0.5 }, budgets: { max_turns: 9 }, purpose: "train", restore: "full" } as const;
   const plan = attemptPlan(claim, commandHarness({ argv: ["true"], env: {}, makes: [] }), session);

@@ -1,11 +1,12 @@
 /** A part of what is to end as cancelled (`endings`). Each function runs inside a transaction. */
 import type { DatabaseRow } from "../../database-row.ts";
 import { specOf } from "../../from-rows.ts";
-import { cancelledAlike } from "../../result-row.ts";
+import { type Cancelling, cancelledAlike } from "../../result-row.ts";
 import { countCancelled } from "../admit.ts";
 import type { Transaction } from "../connection/postgres-database.ts";
 import { stepInSql } from "../facts.ts";
 import { newestTurn } from "../join-the-line.ts";
+import { park } from "../parked.ts";
 import { setOf } from "../set-row.ts";
 import { noteSuperseded } from "../superseded.ts";
 import { lock, now } from "../tables.ts";
@@ -22,7 +23,12 @@ export async function endSome(db: Transaction, number: number, most: number): Pr
   const order = await db.get("SELECT * FROM endings WHERE number = $1 FOR UPDATE", number);
   if (order === undefined) return { ended: 0, isDone: true };
   const picked = await pickSome(db, order, most);
-  await writeCancelled(db, order, picked);
+  const set = String(order.set_id);
+  const ordered = { set, spec: specOf(await setOf(db, set)), reason: String(order.reason) };
+  const ids = picked.map(({ id }) => String(id));
+  const parked = await park(db, ordered, ids);
+  const parts = Map.groupBy(picked, ({ id }) => parked.has(String(id)));
+  for (const isParked of [true, false]) await writeCancelled(db, { ...ordered, isParked }, parts.get(isParked) ?? []);
   if (picked.length === most) return { ended: most, isDone: false };
   await forget(db, order);
   return { ended: picked.length, isDone: true };
@@ -74,12 +80,12 @@ function pickOfGroup(db: Transaction, order: DatabaseRow, most: number): Promise
 }
 
 /** The rows are made by the server: those of a large set do not go through this process. The rollouts are locked. */
-async function writeCancelled(db: Transaction, { set_id, reason }: DatabaseRow, picked: readonly DatabaseRow[]): Promise<void> {
+async function writeCancelled(db: Transaction, cancelling: Cancelling, picked: readonly DatabaseRow[]): Promise<void> {
   if (picked.length === 0) return;
-  const [set, keys] = [String(set_id), [...new Set(picked.map(({ group_key }) => String(group_key)))]];
-  const spec = specOf(await setOf(db, set));
+  const { set, spec } = cancelling;
+  const keys = [...new Set(picked.map(({ group_key }) => String(group_key)))];
   await db.run("SELECT FROM groups WHERE set_id = $1 AND key = ANY ($2) ORDER BY key FOR UPDATE", set, keys);
-  const alike = cancelledAlike(spec, set, String(reason), { now: 0, step: null });
+  const alike = cancelledAlike(cancelling, { now: 0, step: null });
   await db.run(
     `WITH ended AS (
        UPDATE rollouts SET state = 'done', node = NULL, since = ${now} WHERE id = ANY ($2)
