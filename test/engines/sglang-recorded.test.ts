@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Engine, SampleEvent } from "../../engines/engine.ts";
 import { engineNamed } from "../../engines/registry.ts";
+import { RoutingOptions, whyRowsAreLost } from "../../engines/sglang/routing.ts";
 import { type Exchange, replaying } from "../interop/sglang/exchanges.ts";
 import { ask, texts } from "../interop/sglang/questions.ts";
 
@@ -77,4 +78,11 @@ test("the real tokenizer's ids are text again, characters of several bytes too",
       else assert.deepEqual(ids, []);
     }
   });
+});
+
+test("the real server names the options that decide whether its experts can be read", () => {
+  const info = exchanges.find(({ path }) => path === "/get_server_info")?.response;
+  assert.equal(whyRowsAreLost(RoutingOptions.parse(info)), null);
+  const names = Object.keys(info ?? {}).filter((name) => name in RoutingOptions.shape);
+  assert.deepEqual(names.sort(), Object.keys(RoutingOptions.shape).sort());
 });

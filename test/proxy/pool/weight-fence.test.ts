@@ -149,6 +149,29 @@ test("of a call held across an update, the tokens that came before the hold are 
   );
 });
 
+test("of a call held across an update, all tokens are trained if the engine tells which weights sampled which, split where it says", async () => {
+  const hold = Promise.withResolvers<void>();
+  const weightSpans = [
+    { version: "v1", start: 0, end: 4 },
+    { version: "v2", start: 4, end: "mixed".length + 1 },
+  ];
+  await using at = await mixedAt(hold.promise, { weightSpans });
+  const { client, running, paused } = await holdAfterThree(at);
+  await at.control("PUT", "/policy", { fence: paused.fence, ...v2 });
+  await at.control("POST", "/resume", { fence: paused.fence });
+  hold.resolve();
+  await running;
+  const { nodes, fidelity } = await client.trajectory();
+  assert.deepEqual([fidelity.trainable_tokens, fidelity.excluded.unattributed_policy ?? 0], ["mixed".length + 1, 0]);
+  assert.deepEqual(
+    nodes.filter(({ kind }) => kind === "sampled").map((node) => [node.policy_version, node.token_ids.length]),
+    [
+      ["v1", 4],
+      ["v2", 2],
+    ],
+  );
+});
+
 test("weights that are named outside of the hold attribute nothing, and a hold without other weights changes nothing", async () => {
   for (const isPushed of [true, false]) {
     const hold = Promise.withResolvers<void>();
@@ -165,8 +188,8 @@ test("weights that are named outside of the hold attribute nothing, and a hold w
 });
 
 /** An engine whose answer stops after three tokens, until `wait` is over. */
-function mixedAt(wait: Promise<void>): Promise<EnginesAt> {
-  return enginesAt(() => ({ text: "mixed", beforeToken: { after: 3, wait } }), { a: { policy: v1 } });
+function mixedAt(wait: Promise<void>, told: Pick<Parameters<typeof enginesAt>[1][string], "weightSpans"> = {}): Promise<EnginesAt> {
+  return enginesAt(() => ({ text: "mixed", beforeToken: { after: 3, wait } }), { a: { policy: v1, ...told } });
 }
 
 async function holdAfterThree(at: EnginesAt) {
