@@ -15,6 +15,10 @@ export const colours = ["logprob", "mask", "policy"] as const;
 export const trainerColour = "Δtrainer";
 export type Colour = (typeof colours)[number] | typeof trainerColour;
 
+/** Stands beside the colours, because readers look for it. What a record has of a few alternatives gives only a bound. */
+const noEntropy =
+  "No colour by entropy: no record has it, because it needs the logprobs of the whole vocabulary at each token, and engines report those of a few.";
+
 export type TokensPage = {
   trajectory: Trajectory;
   /** null: no token ids are recorded. */
@@ -41,7 +45,8 @@ export function tokensPage(page: TokensPage): Markup {
     ),
   );
   return markup`${head}
-<p class="colours">colour: ${choice} <span class="legend-tokens">${legend(page)}</span></p>
+<p class="colours">colour: ${choice}<span aria-disabled="true" aria-describedby="no-entropy">entropy</span> <span class="legend-tokens">${legend(page)}</span></p>
+<p class="quiet" id="no-entropy">${noEntropy}</p>
 ${unknownTexts(page, window)}
 ${window.from > 0 ? link(links.tokens(session_id, { trace: window.trace_id, from: Math.max(0, window.from - windowTokens), colour }), `${number(window.from)} tokens before`, "before") : nothing}
 <div id="tokens" data-colour="${colour}">${tokenRuns(page, window)}</div>

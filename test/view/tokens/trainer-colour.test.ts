@@ -37,6 +37,17 @@ test("what `audit --logprobs` writes is a trainer's file: it agrees with the rec
   assert.ok(classesOf(page).length > 20 && classesOf(page).every((kind) => kind === "d-0"));
 });
 
+test("entropy is named among the colours as one that no record has, with the reason", async () => {
+  const folder = join(scratch, "entropy");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  const page = await view.text("tokens?id=ses0&colour=entropy");
+  const [, described] = /<span aria-disabled="true" aria-describedby="([^"]+)">entropy<\/span>/.exec(page) ?? assert.fail();
+  assert.match(page, new RegExp(`id="${described}">No colour by entropy: no record has it, because it needs [^<]*\\.<`));
+  assert.match(page, /<div id="tokens" data-colour="logprob">/, "what is asked for and is not there shows logprobs");
+  assert.doesNotMatch(page, /colour-entropy/);
+});
+
 test("a token's colour is that of its own difference, by its place in the call's sample", async () => {
   const folder = join(scratch, "places");
   await writeViewedRun(folder);
