@@ -2,14 +2,14 @@
  * The prompt that identifies a group for the trainer. NeMo RL compares rollouts whose first prompts have the same tokens: a
  * rollout whose prompt differs by one token stands alone, with an advantage of 0.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { FlatRow } from "../../reconstruct/index.ts";
 
 /** A rollout may have rows with several first prompts: behind a compaction, of a sub-agent. */
 export type PromptOf = (row: FlatRow) => readonly number[];
 
 export function hashOfPrompt(ids: readonly number[]): string {
-  return createHash("sha256").update(Int32Array.from(ids)).digest("base64");
+  return hash("sha256", Int32Array.from(ids), "base64");
 }
 
 /** The first prompt that most rollouts have a row of; of several the one that is met first. `rollouts`: each one's hashes. */

@@ -4,9 +4,10 @@
  */
 import { spawn } from "node:child_process";
 import { access, constants } from "node:fs/promises";
-import { extname } from "node:path";
+import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../../base/errors.ts";
+import { cacheRoot } from "../../base/host/cache-folder.ts";
 import { type IndexFile, openIndex } from "../../rollouts/records/index.ts";
 
 /** Bytes of records below which the start of a process takes longer than their reading. */
@@ -49,7 +50,9 @@ function isWritable(folder: string): Promise<boolean> {
 /** Returns why it ended early; null if it did its work. */
 async function runProgram(program: string, folder: string, signal?: AbortSignal): Promise<string | null> {
   signal?.throwIfAborted();
-  const child = spawn(process.execPath, [`--max-semi-space-size=${youngMegabytes}`, program, folder], { stdio: "ignore" });
+  // The cache of compiled sources that bin/alidade.js keeps.
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(cacheRoot(), "compiled") };
+  const child = spawn(process.execPath, [`--max-semi-space-size=${youngMegabytes}`, program, folder], { stdio: "ignore", env });
   const { promise: ended, resolve } = Promise.withResolvers<string | null>();
   child.once("error", (error) => resolve(messageOf(error)));
   child.once("exit", (code, signalName) => resolve(code === 0 ? null : (signalName ?? `exit code ${code}`)));
