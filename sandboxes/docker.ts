@@ -20,6 +20,7 @@ import { prepareImages } from "./docker/images/prepare-images.ts";
 import { pruneImages } from "./docker/images/prune-images.ts";
 import { removeSnapshot } from "./docker/images/snapshot.ts";
 import { removeContainer, removeVolumes } from "./docker/remove.ts";
+import { doorFromEnvironment } from "./door/door-kind.ts";
 import type { PreparedImage, Pruned, PruneOptions } from "./image-store.ts";
 import type { Capabilities, PrepareOptions, Room, Sandbox, SandboxBackend, SandboxSpec } from "./sandbox.ts";
 import { takesWithServices } from "./takes-with-services.ts";
@@ -50,6 +51,8 @@ export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
     known ??= new DockerEngines(options.engines ?? enginesFromEnvironment(), options.silence_ms);
     return known;
   };
+  /** All engines are on this machine, which can enter their containers. False until they were asked. */
+  let areNear = false;
   return {
     name: "docker",
     title: "Docker",
@@ -59,8 +62,12 @@ export function dockerBackend(options: DockerOptions = {}): SandboxBackend {
     prepare: async (environments, more) => {
       await imagesOf(pool(), environments, more);
     },
-    takes: takesWithServices,
-    room: async (signal) => sumOfRooms(await Promise.all((await pool().alive(signal)).map(({ docker }) => room(docker)))),
+    takes: (limits, services) => takesWithServices(limits, services, areNear),
+    room: async (signal) => {
+      const engines = await pool().alive(signal);
+      areNear = pool().silent.length === 0 && (await Promise.all(engines.map((one) => isNear(one, options)))).every(Boolean);
+      return sumOfRooms(await Promise.all(engines.map(({ docker }) => room(docker))));
+    },
     create: (spec, signal) => create(pool(), spec, options, signal),
     images: {
       prepare: (environments, more) => imagesOf(pool(), environments, more),
@@ -104,6 +111,14 @@ async function unavailable(pool: () => DockerEngines, signal: AbortSignal): Prom
     signal.throwIfAborted();
     return messageOf(error);
   }
+}
+
+/** Another machine may have this one's name, so only an engine behind a socket of this machine counts. */
+async function isNear({ name, docker }: DockerEngine, { door = doorFromEnvironment() }: DockerOptions): Promise<boolean> {
+  const address = name ?? process.env.DOCKER_HOST ?? "";
+  if (door === "forwarder" || !/^$|^unix:/.test(address)) return false;
+  const { mayEnter } = await import("./door/namespace-door.ts");
+  return mayEnter(((await docker.info()) as { Name?: string }).Name);
 }
 
 /** The engine's own word; of one in this machine or container also what this process may have. */

@@ -295,7 +295,7 @@ export interface SandboxBackend {
   unavailable(signal: AbortSignal): Promise<string | null>;
   /** Makes once what sandboxes of these environments need, such as the base image. Throws `sandbox_unavailable`. */
   prepare(environments: Environment[], options: PrepareOptions): Promise<void>;
-  /** Returns the most that a sandbox with these limits may take of the machine, its services included. */
+  /** Returns the most that a sandbox with these limits may take of the machine, its services included. It may be less once `room` was asked. */
   takes(limits: Limits, services?: Environment["services"]): Room;
   /** Returns what the machine has for all sandboxes together. */
   room(signal: AbortSignal): Promise<Room>;

@@ -4,7 +4,7 @@ import type Docker from "dockerode";
 import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { hostId } from "../../base/host/owner.ts";
 import { reachableServices, type Services, servicesApart } from "../../base/schema/environment/services.ts";
-import { type DoorKind, doorInside, doorKinds } from "../door/door-kind.ts";
+import { type DoorKind, doorFromEnvironment, doorInside } from "../door/door-kind.ts";
 import { doorPack } from "../door/door-pack.ts";
 import { checkOfTask, untilReady } from "../healthcheck.ts";
 import type { Sandbox, SandboxFacts, SandboxSpec } from "../sandbox.ts";
@@ -183,13 +183,6 @@ function toSandbox(
     layer: options.layer ?? "overlay",
     onEnd: release,
   });
-}
-
-function doorFromEnvironment(): DoorKind {
-  const value = process.env.ALIDADE_DOOR || "auto";
-  const kind = doorKinds.find((name) => name === value);
-  if (kind !== undefined) return kind;
-  throw new AlidadeError("config_invalid", `ALIDADE_DOOR is "${value}"; it can be ${doorKinds.join(", ")}.`, { param: "ALIDADE_DOOR" });
 }
 
 /** Starts the services beside it, then what the image starts by itself, and waits until all are ready. */

@@ -28,3 +28,11 @@ export function doorError(error: unknown): AlidadeError {
     : "";
   return new AlidadeError("sandbox_error", `The sandbox's door could not be opened: ${said}${cure}`, { cause: error });
 }
+
+/** `$ALIDADE_DOOR`. Throws `config_invalid` for a word that is no kind. */
+export function doorFromEnvironment(): DoorKind {
+  const value = process.env.ALIDADE_DOOR || "auto";
+  const kind = doorKinds.find((name) => name === value);
+  if (kind !== undefined) return kind;
+  throw new AlidadeError("config_invalid", `ALIDADE_DOOR is "${value}"; it can be ${doorKinds.join(", ")}.`, { param: "ALIDADE_DOOR" });
+}

@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { access, readFile, readlink } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
+import { hostname } from "node:os";
 import { BoundedOutput } from "../../base/host/bounded-output.ts";
 import type { Door } from "../sandbox.ts";
 import { doorPort, type OnConnection, openMs } from "./door-kind.ts";
@@ -21,11 +22,34 @@ export async function canEnter(pid: number, containerId: string): Promise<boolea
     if (!cgroup.includes(containerId) && !mounts.includes(containerId)) return false;
     const [ours, theirs] = await Promise.all([readlink("/proc/self/ns/net"), readlink(`/proc/${pid}/ns/net`)]);
     if (ours === theirs) return false;
-    await Promise.any((process.env.PATH ?? "").split(":").map((folder) => access(`${folder}/nsenter`)));
+    await findNsenter();
     return true;
   } catch {
     return false;
   }
+}
+
+/**
+ * Tells whether this process could enter the namespaces of an engine's containers, before there is one. `engine`: the name of the
+ * engine's machine. False where that is not certain.
+ */
+export async function mayEnter(engine: string | undefined): Promise<boolean> {
+  if (process.platform !== "linux" || process.geteuid?.() !== 0 || engine !== hostname()) return false;
+  try {
+    // In a container with the host's name, pids are others.
+    if ((await readlink("/proc/self/ns/pid")) !== firstPidNamespace) return false;
+    await findNsenter();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The kernel's own constant (PROC_PID_INIT_INO). */
+const firstPidNamespace = "pid:[4026531836]";
+
+function findNsenter(): Promise<void> {
+  return Promise.any((process.env.PATH ?? "").split(":").map((folder) => access(`${folder}/nsenter`)));
 }
 
 /** Enters the namespace, binds, hands the listening socket over and ends: nothing stays behind in the sandbox. */

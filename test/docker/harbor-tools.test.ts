@@ -74,7 +74,7 @@ command = "python3"
 args = ["/opt/folding.py"]
 `,
   "instruction.md": "Ask your tools for the word and the folder, and write both into `/app/answer.txt`, as the skill says.\n",
-  "environment/Dockerfile": `FROM ${baseImage}\nWORKDIR /app\nCOPY skills /opt/skills\nCOPY folding.py /opt/folding.py\n`,
+  "environment/Dockerfile": `FROM ${baseImage}\nWORKDIR /app\nCOPY skills /opt/skills\nCOPY folding.py /opt/folding.py\nRUN rm -f "$(command -v rg)"\n`,
   "environment/folding.py": overStdio,
   "environment/skills/fold-paper/SKILL.md":
     "---\nname: fold-paper\ndescription: How to write down what was folded.\n---\n\nOne line each.\n",

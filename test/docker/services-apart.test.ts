@@ -55,6 +55,20 @@ test("services apart stand still in a pause, a dead one is seen before a hand-ou
   assert.deepEqual(await listed(run_id), []);
 });
 
+test("the container of a namespace counts where it is made: not for a lone service, if this machine enters containers", async (t) => {
+  if (!(await need(t, "docker")) || !(await need(t, "engine-here"))) return;
+  const [lone, two] = [{ one: small }, { one: small, two: small }].map((services) => Environment.parse({ services }).services);
+  const limits = Limits.parse({ memory_mb: 128, disk_mb: 32 });
+  const taken = async (door: "auto" | "forwarder", asks: boolean) => {
+    const backend = dockerBackend({ door });
+    if (asks) await backend.room(t.signal);
+    return [lone, two].map((services) => backend.takes(limits, services).memory_mb);
+  };
+  assert.deepEqual(await taken("auto", true), [128 + 64, 128 + 64 + 64 + 128]);
+  assert.deepEqual(await taken("forwarder", true), [128 + 64 + 128, 128 + 64 + 64 + 128]);
+  assert.deepEqual(await taken("auto", false), [128 + 64 + 128, 128 + 64 + 64 + 128], "what is not known counts");
+});
+
 test("a lone service apart gets its folders, and needs no container for its namespace", { timeout: 300_000 }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "engine-here"))) return;
   await ensureBaseImage({ signal: t.signal });
