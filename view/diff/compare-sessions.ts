@@ -7,7 +7,7 @@ import type { CallRecord, Trajectory, TreeNode } from "../../base/schema/traject
 import { alignTokens, type Stretch } from "../../base/tokens/align.ts";
 import { commonPrefix } from "../../base/tokens/prefix.ts";
 import { TokenPaths } from "../../reconstruct/index.ts";
-import { whyTheyPart, withoutIds } from "./why-they-part.ts";
+import { saidIn, whyTheyPart, withoutIds } from "./why-they-part.ts";
 
 export type SessionLengths = { a: number; b: number; shared: number };
 
@@ -144,7 +144,10 @@ function sameMessages(a: (string | null)[], b: (string | null)[], left: Side, ri
 function partingOf(pair: PairedCall, left: Side, right: Side): SessionDiff["parting"] {
   const call = (side: Side, turn: number | null) => (turn === null ? null : (side.trajectory.calls[turn - 1] as CallRecord));
   const [a, b] = [call(left, pair.turn_a), call(right, pair.turn_b)];
-  if (a === null || b === null) return { pair, where: "missing", why: `only ${a === null ? "B" : "A"} has this call`, a: null, b: null };
+  if (a === null || b === null) {
+    const why = `only ${a === null ? "B" : "A"} has this call`;
+    return { pair, where: "missing", why, a: a && saidIn(a, left.trajectory), b: b && saidIn(b, right.trajectory) };
+  }
   const isPrompt = pair.prompt === null ? !sameMessages(a.input, b.input, left, right) : !isSame(pair.prompt);
   const found = whyTheyPart(a, b, isPrompt ? "prompt" : "sample", left.trajectory, right.trajectory);
   return { pair, where: isPrompt ? "prompt" : "sample", ...found };

@@ -4,10 +4,16 @@ import { groupQuery } from "../run/group-table.ts";
 import type { ViewedRollout } from "../run/viewed-run.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
-import { number, rewardPill, seconds, spaced } from "./words.ts";
+import { counted, number, rewardPill, seconds, spaced } from "./words.ts";
 
 /** `diff`: the comparison with the reference. null: it is the reference, or was not compared. A sentence: why it cannot be compared. */
-export type GroupSample = { rollout: ViewedRollout; why: string; diff: SessionDiff | string | null };
+export type GroupSample = {
+  rollout: ViewedRollout;
+  why: string;
+  diff: SessionDiff | string | null;
+  /** What it did after the parting; of the reference, from its first turn on. null: nothing, or it was not read. */
+  did: string | null;
+};
 
 export type GroupPage = {
   task_id: string | null;
@@ -27,7 +33,7 @@ export function groupPage(page: GroupPage): Markup {
   const isFlat = rewards.length > 1 && new Set(rewards).size === 1;
   const nulls = samples.length - rewards.length;
   const facts = [
-    `${samples.length} samples`,
+    counted(samples.length, "sample"),
     isFlat ? "no variance: it teaches nothing" : "",
     nulls > 0 ? `${nulls} without a reward` : "",
   ].filter((word) => word !== "");
@@ -40,33 +46,65 @@ export function groupPage(page: GroupPage): Markup {
 <div class="samples">${samples.map((sample) => card(sample, page))}</div>`;
 }
 
-function card({ rollout, why, diff }: GroupSample, page: GroupPage): Markup {
+function card({ rollout, why, diff, did }: GroupSample, page: GroupPage): Markup {
   const { reference, links, compareWith } = page;
   const query = groupQuery(page.task_id, page.group_id);
   const { entry, id } = rollout;
   const isReference = rollout.id === reference?.id;
   const compare = isReference
-    ? markup`<span class="quiet">compared with</span>`
+    ? markup`<span class="quiet small">the others are compared with this one</span>`
     : compareWith === null
       ? nothing
       : link(compareWith(id), "compare", "small");
   return markup`<section class="${isReference ? "reference" : ""}"><h2>${link(links.rollout(id, { query }), `sample ${entry.sample_index ?? "?"}`)} ${rewardPill(entry.reward)} ${compare}</h2>
 <p>${cutText(why, 300)}</p>
-<p class="quiet">${number(entry.turns)} turns · ${number(entry.sampled_tokens)} tokens · ${seconds(entry.seconds)}${entry.end === null ? "" : ` · ${spaced(entry.end)}`}</p>
-${parting(diff, id, reference, links, query)}</section>`;
+<p class="quiet">${number(entry.turns)} ${entry.turns === 1 ? "turn" : "turns"} · ${number(entry.sampled_tokens)} tokens · ${seconds(entry.seconds)}</p>
+${parting(diff, rollout, reference, links, query)}
+${deeds(diff, did, entry)}</section>`;
 }
 
-function parting(diff: SessionDiff | string | null, id: string, reference: ViewedRollout | null, links: PageLinks, query: string): Markup {
+/** Says in one line what it did, or did next, and how it ended. */
+function deeds(diff: SessionDiff | string | null, did: string | null, { end, state }: ViewedRollout["entry"]): Markup {
+  const isParted = diff !== null && typeof diff !== "string" && diff.parting !== null;
+  const words = [
+    did === null ? (isParted ? "nothing more" : "") : `${isParted ? "then" : "it did"}: ${did}`,
+    end === null ? spaced(state) : `ended: ${spaced(end)}`,
+  ];
+  return markup`<p class="deeds">${words.filter((word) => word !== "").join("; ")}</p>`;
+}
+
+/** The same calls with another reward point at the grader, not at the model. */
+function sameCalls(one: number | null, other: number | null): Markup {
+  if (one === other) return markup`<p>the same, call by call</p>`;
+  const why = one === null || other === null ? "one of them has no reward" : "other reward";
+  return markup`<p class="alert"><b>same calls, ${why}</b>: look at how both were graded</p>`;
+}
+
+function parting(
+  diff: SessionDiff | string | null,
+  { id, entry }: ViewedRollout,
+  reference: ViewedRollout | null,
+  links: PageLinks,
+  query: string,
+): Markup {
   if (diff === null) return nothing;
   if (typeof diff === "string") return markup`<p class="quiet">${diff}</p>`;
-  if (diff.parting === null) return markup`<p>the same, call by call</p>`;
+  if (diff.parting === null) return sameCalls(entry.reward, reference?.entry.reward ?? null);
   const { pair, where, why, a, b } = diff.parting;
   const turn = pair.turn_b;
   const place = link(turn === null ? null : links.rollout(id, { query, turn }), `turn ${turn ?? pair.turn_a ?? "?"}`);
   const lengths = where === "missing" ? null : pair[where];
   const at = lengths === null ? "" : `, at token ${number(lengths.shared)} of its ${where}`;
-  const sides =
-    a === null && b === null ? nothing : markup`<div class="difference"><del>${a ?? "(nothing)"}</del><ins>${b ?? "(nothing)"}</ins></div>`;
   const name = reference?.entry.sample_index ?? "?";
-  return markup`<p>parts from sample ${name} at ${place}${at}: ${why.replace("only A has", `only sample ${name} has`).replace("only B has", "only this one has")}</p>${sides}`;
+  const said = (whose: number | string, text: string | null) => markup`<b>sample ${whose}</b> ${text ?? "(nothing)"}`;
+  const sides =
+    a === null && b === null
+      ? nothing
+      : markup`<div class="difference"><del>${said(name, a)}</del><ins>${said(entry.sample_index ?? "?", b)}</ins></div>`;
+  const words = why
+    .replace("only A has this call", `this one ended, and sample ${name} goes on`)
+    .replace("only B has this call", `sample ${name} ended, and this one goes on`)
+    .replace("only in A", `only in sample ${name}`)
+    .replace("only in B", "only in this one");
+  return markup`<p>parts from sample ${name} at ${place}${at}: ${words}</p>${sides}`;
 }

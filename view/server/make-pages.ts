@@ -10,6 +10,7 @@ import { rolloutPage, whyOf } from "../page/rollout-page.ts";
 import { runPage, wrongFilterPage } from "../page/run-page.ts";
 import { tasksPage } from "../page/tasks-page.ts";
 import { type Colour, colours, tokensPage, trainerColour } from "../page/tokens-page.ts";
+import { whatItDid } from "../page/what-it-did.ts";
 import { compareRuns } from "../run/compare-runs.ts";
 import { type Entry, isOpen } from "../run/entries.ts";
 import { inGroups, taskRows } from "../run/group-table.ts";
@@ -142,7 +143,9 @@ export class PageMaker {
     const found: GroupSample[] = [];
     for (const [at, rollout] of samples.entries()) {
       const diff = at < mostCompared && chosen !== null && rollout !== chosen ? await this.#compare(chosen, rollout) : null;
-      found.push({ rollout, why: whyOf(rollout.entry, at < mostCompared ? await this.reader.record(rollout.entry) : null), diff });
+      const record = at < mostCompared ? await this.reader.record(rollout.entry) : null;
+      const did = at < mostCompared ? await this.#deeds(rollout, diff) : null;
+      found.push({ rollout, why: whyOf(rollout.entry, record), diff, did });
     }
     const left = Math.max(0, samples.length - mostCompared);
     const body = groupPage({ task_id: taskId, group_id: groupId, samples: found, reference: chosen, left, links: this.links, compareWith });
@@ -157,6 +160,15 @@ export class PageMaker {
     } catch (error) {
       return `it cannot be compared: ${messageOf(error)}`;
     }
+  }
+
+  /** Tells what follows the parting; of a sample that parts nowhere, all. */
+  async #deeds({ entry }: ViewedRollout, diff: SessionDiff | string | null): Promise<string | null> {
+    if (entry.session_id === null) return null;
+    const parting = diff === null || typeof diff === "string" ? null : diff.parting;
+    if (parting !== null && parting.pair.turn_b === null) return null;
+    const trajectory = await this.reader.trajectory(entry.session_id).catch(() => null);
+    return trajectory && whatItDid(trajectory, (parting?.pair.turn_b ?? 0) + 1);
   }
 
   #placeIn(rollout: ViewedRollout, query: ListQuery) {

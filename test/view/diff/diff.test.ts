@@ -59,6 +59,29 @@ test("they part in the prompt, in the sample or by a missing call, and the messa
   assert.deepEqual([found.parting?.a, found.parting?.b], ["a.txt b.txt", "a.txt c.txt"]);
 });
 
+test("tool calls that differ are told from words that differ, and quotes begin at a word", () => {
+  const asking = (name: string, args: string, words = "let me look") => {
+    const log = new LogBuilder();
+    log.call({ messages: [user("fix it")], says: assistant(words, toolCall("1", args, name)), prompt: null });
+    return reconstruct(log.entries);
+  };
+  const why = (a: Trajectory, b: Trajectory) => compareSessions(a, b).parting?.why;
+  const one = asking("bash", '{"command":"ls"}');
+  assert.equal(why(one, asking("bash", '{"command":"cat"}')), "they call the same tool with other arguments");
+  assert.equal(why(one, asking("edit", '{"command":"ls"}')), "they call different tools");
+  assert.equal(
+    why(one, asking("bash", '{"command":"ls"}', "look")),
+    "they say different things, and call the same tool with the same arguments",
+  );
+  assert.equal(why(one, asking("bash", "{}", "look")), "they say different things, and call the same tool with other arguments");
+  const long = "one two three four five six seven eight nine";
+  const found = compareSessions(session({ second: `${long} done` }), session({ second: `${long} no` })).parting;
+  assert.deepEqual([found?.a, found?.b], ["…five six seven eight nine done", "…five six seven eight nine no"]);
+  const more = compareSessions(session(), session({ extra: true, second: "done" })).parting;
+  assert.equal(more?.a, null);
+  assert.equal(typeof more?.b, "string");
+});
+
 test("the same words in other tokens are told from other words", () => {
   assert.deepEqual(parting(session(), session({ sampled: 1 })), [1, "sample", "the same words in other tokens"]);
 });

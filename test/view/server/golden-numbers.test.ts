@@ -119,7 +119,7 @@ test("tasks and groups have the numbers of `stats` by task, and of the sessions 
     if (task == null || group == null) continue;
     const cards = [
       ...(await view.text(`group?task=${task}&group=${group}`)).matchAll(
-        /href="rollout\?id=(\w+)[^"]*">sample \d+<.*?<p class="quiet">([\d,]+) turns · ([\d,]+) tokens/gs,
+        /href="rollout\?id=(\w+)[^"]*">sample \d+<.*?<p class="quiet">([\d,]+) turns? · ([\d,]+) tokens/gs,
       ),
     ];
     assert.equal(cards.length, samples.length, key);

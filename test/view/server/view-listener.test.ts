@@ -286,6 +286,37 @@ test("who comes from a group walks its samples in their order", async () => {
   }
 });
 
+test("a group's card names both sides of the parting, what came next and how it ended", async () => {
+  const folder = join(scratch, "cards");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  const page = await view.text("group?task=clamp&group=clamp-g0");
+  const [reference = "", other = ""] = page.match(/<section.*?<\/section>/gs) ?? [];
+  assert.match(
+    reference,
+    /the others are compared with this one.*<p class="deeds">it did: bash ls → edit clamp\.py → .*1 more turn; ended: exited<\/p>/s,
+  );
+  assert.match(other, /parts from sample 0 at .*: they [a-z ]+ with other arguments/s);
+  assert.match(other, /<del><b>sample 0<\/b> \S.*<ins><b>sample 1<\/b> \S/s);
+  assert.match(other, /<p class="deeds">then: .+; ended: exited<\/p>/);
+});
+
+test("samples that did the same and earned another reward are marked in words", async () => {
+  const folder = join(scratch, "flaky");
+  await writeViewedRun(folder, [{ task_id: "clamp", rewards: [1, 1] }]);
+  for (const name of ["trajectories.jsonl", "rollouts.jsonl"]) {
+    const [first = ""] = (await readFile(join(folder, name), "utf8")).split("\n");
+    const same = first
+      .replaceAll(/"ses0"/g, '"ses1"')
+      .replaceAll(/"roll0"/g, '"roll1"')
+      .replaceAll(/"sample_index":0/g, '"sample_index":1')
+      .replaceAll(/"reward":1\b/g, '"reward":0');
+    await writeFile(join(folder, name), `${first}\n${same}\n`);
+  }
+  await using view = await serveView(folder);
+  assert.match(await view.text("group?task=clamp&group=clamp-g0"), /<b>same calls, other reward<\/b>: look at how both were graded/);
+});
+
 test("two runs stand side by side by task, and each number leads to its rollouts", async () => {
   const [one, other] = [join(scratch, "compared"), join(scratch, "compared-other")];
   await writeViewedRun(one);
