@@ -39,12 +39,19 @@ export function describeVerdict(verdict: Verdict): [string, string][] {
     ["tests", required == null ? null : countedTests(required, failed_count ?? 0)],
     ["not passed", names.length === 0 ? null : [...names, ...(more > 0 ? [`and ${more} more`] : [])].join("\n")],
     ["report", evidence.report_problem ?? null],
-    ["exit code", evidence.exit_code == null ? null : String(evidence.exit_code)],
+    ["grading's exit code", evidence.exit_code == null ? null : exitWords(evidence.exit_code, failed_count ?? 0)],
     ["memory", evidence.out_of_memory ? "a process of the grading was killed for memory" : null],
     ["work", changesOf(evidence)],
-    ["output ends", endOf(evidence.output_tail)],
+    ["output ends", endOf(evidence.output_tail) ?? ((failed_count ?? 0) > 0 ? noMessages : null)],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null);
+}
+
+const noMessages =
+  "No output is on record: the report holds only names and outcomes of tests. To read what a failed test says, run the task's tests on the work.";
+
+function exitWords(code: number, failed: number): string {
+  return code === 0 && failed > 0 ? "0, of the command that ran the tests; the verdict comes from its report" : String(code);
 }
 
 /** Describes the verdict in one sentence, which answers a reader's first question. null: the verdict says only its reward. */

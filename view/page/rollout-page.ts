@@ -1,6 +1,6 @@
 /** Screen 1: shows why a rollout got its reward. It opens on the turn that failed. */
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
-import type { RolloutRecord } from "../../base/schema/rollout.ts";
+import type { RolloutRecord, Verdict } from "../../base/schema/rollout.ts";
 import type { Trajectory } from "../../base/schema/trajectory.ts";
 import { CoveredTime } from "../../base/statistics/covered-time.ts";
 import { phaseNames } from "../../rollouts/records/index.ts";
@@ -38,7 +38,8 @@ export function rolloutPage(page: RolloutPage): Markup {
   const { entry } = rollout;
   const view = trajectory && toSessionView(trajectory);
   const answers = toolAnswers(view?.turns ?? []);
-  const shown = view && (view.turns.find(({ number: at }) => at === page.turn) ?? turnToLookAt(view, answers));
+  const named = view?.turns.find(({ number: at }) => at === page.turn);
+  const chosen = view && (named === undefined ? turnToLookAt(view, answers) : { turn: named, why: null });
   const query = place?.query ?? "";
   return markup`
 <div class="head">
@@ -54,15 +55,16 @@ ${tokenLine(entry, view)}
 ${sessionsOf(page)}
 ${liveScreen(page)}
 ${
-  view === null || shown === null
+  view === null || chosen === null
     ? markup`<p class="quiet">Nothing of its session was recorded.</p>`
-    : sessionView({ view, answers, shown, id: rollout.id, query, links })
+    : sessionView({ view, answers, shown: chosen.turn, id: rollout.id, query, links }, chosen.why)
 }`;
 }
 
-function sessionView(turns: ListedTurns): Markup {
+/** `why`: why the page chose this turn; null: the reader did. */
+function sessionView(turns: ListedTurns, why: string | null): Markup {
   return markup`<div class="session">${turnList(turns)}
-<div class="detail">${turnDetail(turns)}</div></div>`;
+<div class="detail">${why === null ? nothing : markup`<p class="quiet small">opened at turn ${turns.shown.number}: ${why}</p>`}${turnDetail(turns)}</div></div>`;
 }
 
 /** Shows the screen. The page's script fetches the picture again each second. */
@@ -72,13 +74,24 @@ function liveScreen({ screen, links }: RolloutPage): Markup {
   return markup`<figure class="screen"><figcaption class="quiet">the screen as it is: you can only look</figcaption><img class="live-screen" src="${href}" alt="the screen of the running rollout"></figure>`;
 }
 
-function gradedBy(entry: Entry, record: RolloutRecord | null): string {
+const tierMeanings: Record<Verdict["tier"], string> = {
+  T0: "T0: the agent shared the place with its grader",
+  T1: "T1: the work is run in a fresh place, and could still write its own report",
+  T2: "T2: the report cannot be written by the work",
+  T3: "T3: nothing of the work is run beside what grades it",
+};
+
+function gradedBy(entry: Entry, record: RolloutRecord | null): Markup {
   const verdict = record?.verdict;
   const end = entry.end === null || entry.end === "exited" ? "" : `ended: ${spaced(entry.end)}`;
   const attempt = entry.attempt > 1 ? `attempt ${entry.attempt}` : "";
   const mask = entry.mask_reason === null ? "" : `not in the loss: ${spaced(entry.mask_reason)}`;
-  const grader = verdict == null ? spaced(entry.state) : `${spaced(verdict.status)} by ${verdict.grader} at ${verdict.tier}`;
-  return [grader, end, mask, attempt].filter((word) => word !== "").join(" · ");
+  const grader =
+    verdict == null
+      ? spaced(entry.state)
+      : markup`${spaced(verdict.status)} by ${verdict.grader} at <abbr title="${tierMeanings[verdict.tier]}">${verdict.tier}</abbr>`;
+  const rest = [end, mask, attempt].filter((word) => word !== "");
+  return markup`${grader}${rest.map((word) => ` · ${word}`)}`;
 }
 
 /** Links to the previous and next rollout of the list, with keys `k` and `j`. */
@@ -138,11 +151,12 @@ function times(entry: Entry, trajectory: Trajectory | null): Markup {
   const parts = names.map((name) => ({ kind: `phase-${name}`, size: phases[name] ?? 0, title: `${name} ${seconds(phases[name])}` }));
   const whole = parts.reduce((sum, { size }) => sum + size, 0);
   const engine = trajectory === null || phases.run === null ? "" : ` · engine ${percent(engineSeconds(trajectory), phases.run)} of run`;
+  const time = entry.seconds === null ? "" : ` · ${seconds(entry.seconds)} run and grade, which lists call time`;
   const legend = parts.map(
     ({ kind, title }) =>
       markup`<span><svg width="10" height="10" aria-hidden="true"><rect class="${kind}" width="10" height="10"/></svg> ${title}</span> `,
   );
-  return markup`<div class="times">${stackedBar(parts)}<p class="quiet legend">${legend}· ${seconds(whole)} in all${engine}</p></div>`;
+  return markup`<div class="times">${stackedBar(parts)}<p class="quiet legend">${legend}· ${seconds(whole)} in all${time}${engine}</p></div>`;
 }
 
 /** Returns the time in which an engine had at least one of its calls. Parallel calls count once. */
@@ -173,8 +187,15 @@ function sessionsOf({ rollout, links, place }: RolloutPage): Markup {
 }
 
 /** Picks the turn to show first: the last failed call, else the last turn whose tool failed, else the lead agent's last turn. */
-function turnToLookAt({ turns, trajectory }: SessionView, { errorOf }: ToolAnswers): TurnView | null {
+function turnToLookAt({ turns, trajectory }: SessionView, { errorOf }: ToolAnswers): { turn: TurnView; why: string } | null {
   const lead = turns.filter(({ call }) => trajectory.lead_agents.includes(call.agent) && call.request_class === "main");
   const last = (kind: TurnError) => lead.findLast((turn) => errorOf(turn) === kind);
-  return last("call") ?? last("tool") ?? lead.at(-1) ?? turns.at(-1) ?? null;
+  const choices: [TurnView | undefined, string][] = [
+    [last("call"), "the last call that failed"],
+    [last("tool"), "the last one whose tool answered with an error"],
+    [lead.at(-1), "the last one of the main agent; none has an error"],
+    [turns.at(-1), "the last one; none is the main agent's"],
+  ];
+  for (const [turn, why] of choices) if (turn !== undefined) return { turn, why };
+  return null;
 }

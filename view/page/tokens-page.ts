@@ -23,7 +23,7 @@ export type TokensPage = {
   trajectory: Trajectory;
   /** null: no token ids are recorded. */
   window: TokenWindow | null;
-  /** Why an engine that was asked gave some tokens no text; null: there are none, or none was asked. */
+  /** Why some tokens have no text; null: all have one. */
   whyUnknown: string | null;
   colour: Colour;
   /** Those that the page offers. */
@@ -57,7 +57,7 @@ ${moreLink(page, window)}
 function unknownTexts({ whyUnknown }: TokensPage, { runs }: TokenWindow): Markup {
   if (whyUnknown === null) return nothing;
   const lacking = runs.reduce((sum, { tokens }) => sum + tokens.filter(({ text }) => text === null).length, 0);
-  return markup`<p class="quiet">${number(lacking)} tokens are shown as ids: ${whyUnknown}.</p>`;
+  return markup`<p class="quiet">${number(lacking)} tokens are shown as ids, each in a frame: ${whyUnknown}.</p>`;
 }
 
 function moreLink({ trajectory, colour, links }: TokensPage, { to, length, trace_id }: TokenWindow): Markup {
@@ -75,18 +75,41 @@ const foldedContext = 40;
 
 function runView(run: TokenRun, page: TokensPage): Markup {
   const { kind, tokens, turn, from } = run;
-  const spans = markup`<p class="run ${kind}">${tokens.map((token, at) => tokenView(token, run, from + at, page))}</p>`;
+  const lowest = kind === "sampled" ? lowestOf(tokens) : -1;
+  const spans = markup`<p class="run ${kind}">${tokens.map((token, at) => tokenView(token, run, from + at, page, at === lowest))}</p>`;
   if (kind === "sampled")
     return markup`<section id="turn-${turn ?? 0}-${from}"><h2>${sampledHead(run)}</h2>${spans}${untrainedWords(run)}${notHeld(run)}</section>`;
-  const words = `${kind} of turn ${turn ?? "?"}, ${number(tokens.length)} tokens`;
+  const words = `${kind} of turn ${turn ?? "?"}, ${partWords(run)}`;
   if (tokens.length <= foldedContext) return markup`<section><p class="quiet">${words}</p>${spans}</section>`;
   return markup`<details class="context"><summary>${words}</summary>${spans}</details>`;
 }
 
-function sampledHead({ turn, call, tokens, from, policy_version }: TokenRun): Markup {
+/** `40 tokens`, or `tokens 301 to 340 of 340` if the window shows only a part. */
+function partWords({ tokens: { length }, part: { from, of } }: TokenRun): string {
+  return length === of ? `${number(length)} tokens` : `tokens ${number(from + 1)} to ${number(from + length)} of ${number(of)}`;
+}
+
+function sampledHead(run: TokenRun): Markup {
+  const { turn, call, tokens, from, part, policy_version } = run;
+  const count = tokens.length === part.of ? `${number(tokens.length)} sampled` : `sampled ${partWords(run)}`;
   const step = call?.policy.start?.step ?? null;
   const policy = policy_version === null ? "" : ` · policy ${policy_version.slice(0, 60)}${step === null ? "" : `, step ${step}`}`;
-  return markup`turn ${turn ?? "?"} <small>· ${number(tokens.length)} sampled · from position ${number(from)}${policy}</small>`;
+  return markup`turn ${turn ?? "?"} <small>· ${count} · from position ${number(from)}${policy}${lowestLink(run)}</small>`;
+}
+
+/** Index of the token with the lowest recorded logprob; -1: none has one. */
+function lowestOf(tokens: readonly TokenOfPage[]): number {
+  let lowest = -1;
+  let least = Number.POSITIVE_INFINITY;
+  for (const [at, { logprob }] of tokens.entries()) if (logprob !== null && logprob < least) [lowest, least] = [at, logprob];
+  return lowest;
+}
+
+function lowestLink({ tokens, from }: TokenRun): Markup {
+  const at = lowestOf(tokens);
+  const logprob = tokens[at]?.logprob ?? null;
+  if (logprob === null) return nothing;
+  return markup` · <a href="#low-${from + at}">lowest logprob ${logprob.toFixed(3)}</a>`;
 }
 
 function notHeld({ not_comparable }: TokenRun): Markup {
@@ -94,22 +117,55 @@ function notHeld({ not_comparable }: TokenRun): Markup {
   return markup`<p class="quiet">The trainer's logprobs of this call cannot be held against the recorded ones: ${spaced(not_comparable)}</p>`;
 }
 
-/** Lists each reason in the run: how many tokens, where it begins, and what it means. */
-function untrainedWords({ tokens, from }: TokenRun): Markup {
-  const reasons = new Map<string, { count: number; first: number }>();
-  for (const [at, { reason }] of tokens.entries()) {
+/** Lists each reason in the run: how many tokens, which ones, and what it means. */
+function untrainedWords(run: TokenRun): Markup {
+  const reasons = new Map<string, Stretch[]>();
+  for (const [at, { reason }] of run.tokens.entries()) {
     if (reason === null) continue;
-    const known = reasons.get(reason) ?? { count: 0, first: at };
-    known.count++;
-    reasons.set(reason, known);
+    const stretches = reasons.get(reason) ?? [];
+    const last = stretches.at(-1);
+    if (last?.last === at - 1) last.last = at;
+    else stretches.push({ first: at, last: at });
+    reasons.set(reason, stretches);
   }
   return markup`${[...reasons].map(
-    ([reason, { count, first }]) =>
-      markup`<p class="untrained-words">not trained: ${number(count)} ${spaced(reason)}, from ${tokens[first]?.text == null ? `position ${number(from + first)}` : markup`“<code>${cutText(tokens[first]?.text ?? "", 40)}</code>” on`} <span class="quiet">${meaning(untrainedReasons, reason)}</span></p>`,
+    ([reason, stretches]) =>
+      markup`<p class="untrained-words">not trained: ${number(sizeOf(stretches))} ${spaced(reason)}: ${placesOf(stretches, run)} <span class="quiet">${meaning(untrainedReasons, reason)}</span></p>`,
   )}`;
 }
 
-function tokenView(token: TokenOfPage, run: TokenRun, position: number, page: TokensPage): Markup {
+/** Neighbouring tokens of a run. Both ends are in it. */
+type Stretch = { first: number; last: number };
+
+function sizeOf(stretches: readonly Stretch[]): number {
+  return stretches.reduce((sum, { first, last }) => sum + last - first + 1, 0);
+}
+
+/** Says "from … on" only if it holds for every token behind, and the turn ends in this window. */
+function placesOf(stretches: readonly Stretch[], run: TokenRun): Markup {
+  const { tokens, part } = run;
+  if (sizeOf(stretches) === tokens.length && tokens.length > 1)
+    return markup`${tokens.length === part.of ? "the whole turn" : "all that is shown of the turn"}`;
+  const isEnd = part.from + tokens.length === part.of;
+  const [only] = stretches;
+  if (only !== undefined && stretches.length === 1 && isEnd && only.first < only.last && only.last === tokens.length - 1)
+    return markup`from ${tokenWords(only.first, run)} on`;
+  const named = stretches.slice(0, mostPlaces).map(({ first, last }, at) => {
+    const end = first === last ? nothing : markup` to ${tokenWords(last, run)}`;
+    return markup`${at === 0 ? "" : ", "}${tokenWords(first, run)}${end}`;
+  });
+  const more = stretches.length - mostPlaces;
+  return markup`${named}${more > 0 ? ` and ${number(more)} more places` : ""}`;
+}
+
+const mostPlaces = 4;
+
+function tokenWords(at: number, { tokens, from }: TokenRun): Markup {
+  const text = tokens[at]?.text ?? null;
+  return text === null ? markup`position ${number(from + at)}` : markup`“<code>${cutText(text, 40)}</code>”`;
+}
+
+function tokenView(token: TokenOfPage, run: TokenRun, position: number, page: TokensPage, isLowest: boolean): Markup {
   const { id, text, logprob, reason } = token;
   const policies = page.trajectory.fidelity.policy_versions;
   const hasTrainer = page.colours.includes(trainerColour);
@@ -119,10 +175,10 @@ function tokenView(token: TokenOfPage, run: TokenRun, position: number, page: To
   const policy = !isSampled ? "" : at < 0 ? " v-none" : ` v-${at % policyColours}`;
   const trained = !isSampled ? run.kind : reason === null ? "trained" : `not trained: ${spaced(reason)}`;
   const told = hasTrainer && isSampled ? ` · ${trainerWords(token, run)}` : "";
-  const words = `id ${id} · logprob ${logprob === null ? "none" : logprob.toFixed(3)}${told} · ${trained} · position ${position} · turn ${run.turn ?? "?"} · ${run.node_id}`;
+  const words = `id ${id} · logprob ${logprob === null ? "none" : logprob.toFixed(3)}${told} · ${trained} · position ${position} · turn ${run.turn ?? "?"} · node ${run.node_id}`;
   const known = text === null ? markup`<u>${id}</u>` : lines(cutText(text, 200));
   const trainer = told === "" ? "" : ` ${differenceClass(differenceOf(token, run))}`;
-  return markup`<i class="${mask}${isSampled ? ` ${logprobClass(logprob)}` : ""}${policy}${trainer}" title="${words}">${known}</i>`;
+  return markup`<i class="${mask}${isSampled ? ` ${logprobClass(logprob)}` : ""}${policy}${trainer}" title="${words}"${isLowest ? markup` id="low-${position}"` : nothing}>${known}</i>`;
 }
 
 const policyColours = 6;
@@ -173,7 +229,7 @@ function legend({ trajectory: { fidelity }, colours: offered }: TokensPage): Mar
   const policies = fidelity.policy_versions
     .slice(0, 12)
     .map((version, at) => markup`<i class="v-${at % policyColours}">${version.slice(0, 40)}</i>`);
-  return markup`<span data-of="logprob" data-colour="logprob">${scale}</span><span data-of="mask" data-colour="mask">${masks}</span><span data-of="policy" data-colour="policy">${policies}</span>${offered.includes(trainerColour) ? trainerLegend() : nothing}`;
+  return markup`<span data-of="logprob" data-colour="logprob">${scale}<i class="m-forced">forced</i><i class="m-not">not trained</i></span><span data-of="mask" data-colour="mask">${masks}</span><span data-of="policy" data-colour="policy">${policies}</span>${offered.includes(trainerColour) ? trainerLegend() : nothing}`;
 }
 
 function trainerLegend(): Markup {
@@ -184,9 +240,13 @@ function trainerLegend(): Markup {
 /** Links to the session's traces. Each branch of the tree has its own trace. */
 function traceChoice({ trajectory, window, colour, links }: TokensPage): Markup {
   if (window === null || trajectory.traces.length < 2) return nothing;
-  const shown = trajectory.traces.slice(0, mostTraces).map(({ trace_id, agent }) => {
+  const calls = new Map(trajectory.nodes.map(({ node_id, call_id }) => [node_id, call_id]));
+  const turns = new Map(trajectory.calls.map(({ call_id, outcome }, at) => [call_id, { turn: at + 1, outcome }]));
+  const shown = trajectory.traces.slice(0, mostTraces).map(({ trace_id, agent, leaf_node_id }) => {
+    const { turn = null, outcome = "delivered" } = turns.get(calls.get(leaf_node_id) ?? "") ?? {};
+    const end = turn === null ? "" : `, ends at turn ${turn}${outcome === "delivered" ? "" : `: ${spaced(outcome)}`}`;
     const kind = trace_id === window.trace_id ? "chosen" : "";
-    return markup`${link(links.tokens(trajectory.session_id, { trace: trace_id, from: 0, colour }), `${trace_id} (${agent.slice(0, 40)})`, kind)} `;
+    return markup`${link(links.tokens(trajectory.session_id, { trace: trace_id, from: 0, colour }), `${trace_id} (${agent.slice(0, 40)}${end})`, kind)} `;
   });
   const more = trajectory.traces.length - mostTraces;
   return markup`<p class="traces">branches: ${shown}${more > 0 ? `and ${number(more)} more` : ""}</p>`;

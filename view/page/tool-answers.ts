@@ -15,7 +15,7 @@ export function toolAnswers(turns: readonly TurnView[]): ToolAnswers {
   for (const turn of turns)
     if (turn.parent !== null && turn.added.length > 0 && !byParent.has(turn.parent)) byParent.set(turn.parent, turn);
   const answersOf = ({ number }: TurnView) => byParent.get(number) ?? null;
-  const hasError = (turn: TurnView | null) => turn !== null && turn.added.some(({ error }) => error);
+  const hasError = (turn: TurnView | null) => turn?.added.some(({ error }) => error) === true;
   const isShownAbove = (turn: TurnView) => turn.parent !== null && byParent.get(turn.parent) === turn;
   const errorOf = (turn: TurnView): TurnError | null => {
     if (turn.call.error !== null) return "call";

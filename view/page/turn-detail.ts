@@ -2,13 +2,15 @@
 import { createHash } from "node:crypto";
 import { blockLabels, describeDifference, describeEdge, describeRepeated, describeTokens } from "../describe.ts";
 import type { BlockView } from "../session-view.ts";
+import { edgeMeanings } from "./edge-meanings.ts";
 import { link, type PageLinks } from "./links.ts";
 import { cutText, type Markup, markup, nothing } from "./markup.ts";
 import { pictureOf } from "./pictures.ts";
 import type { ListedTurns } from "./turn-list.ts";
 import { number, spaced } from "./words.ts";
 
-export function turnDetail({ view, answers, shown: turn, id, query, links }: ListedTurns): Markup {
+export function turnDetail(turns: ListedTurns): Markup {
+  const { view, answers, shown: turn, id, query, links } = turns;
   const { call, number: at } = turn;
   const session = view.trajectory.session_id;
   const step = call.policy.start?.step ?? null;
@@ -25,12 +27,21 @@ export function turnDetail({ view, answers, shown: turn, id, query, links }: Lis
   const again = describeRepeated(turn);
   return markup`<h2>turn ${at} ${pills.slice(0, 6).map((word) => markup`<span class="pill none">${word.slice(0, 60)}</span> `)}
 <small>${link(links.tokens(session, { turn: at }), "tokens", "key-t")}${step === null ? "" : ` · step ${number(step)}`}</small></h2>
-<p class="${call.match === "exact" || call.match === "root" ? "quiet" : "alert"}">${describeEdge(turn)} · ${describeTokens(turn.tokens)}</p>${parts}
+<p class="${call.match === "exact" || call.match === "root" ? "quiet" : "alert"}"><abbr title="${edgeMeanings[call.match]}">${describeEdge(turn)}</abbr> · ${describeTokens(turn.tokens)}</p>${parts}
 ${call.error === null ? nothing : markup`<p class="bad">${call.error.code}: ${cutText(call.error.message, 2_000)}</p>`}
-${again === "" ? nothing : markup`<p class="quiet">${again}</p>`}
+${again === "" ? nothing : markup`<p class="quiet">${again}${whereBefore(turns)}</p>`}
 ${turn.added.map((one) => (one.kind === "tool_result" && isAbove ? nothing : block(one)))}
 ${turn.output.length === 0 ? markup`<p class="quiet">It said nothing.</p>` : turn.output.map(block)}
 ${answer === null ? nothing : markup`<h3>came back, before ${link(links.rollout(id, { query, turn: answer.number }), `turn ${answer.number}`)}</h3>${answer.added.map(block)}`}`;
+}
+
+/** Links to the first turn of the conversation, which shows the task's prompt. */
+function whereBefore({ view: { turns }, shown, id, query, links }: ListedTurns): Markup {
+  let first = shown.same_request ?? shown.number;
+  for (let parent = turns[first - 1]?.parent ?? null; parent !== null && parent < first; parent = turns[first - 1]?.parent ?? null)
+    first = parent;
+  if (first === shown.number) return nothing;
+  return markup`: the conversation begins at ${link(links.rollout(id, { query, turn: first }), `turn ${first}`)}`;
 }
 
 /** A text longer than `open` characters or `lines` lines is folded. A block shows at most `most` characters and `pictures` pictures. */

@@ -2,6 +2,7 @@
 
 import { describeEdge } from "../describe.ts";
 import type { SessionView, TurnView } from "../session-view.ts";
+import { edgeMeanings } from "./edge-meanings.ts";
 import { link, type PageLinks } from "./links.ts";
 import { type Markup, markup, nothing } from "./markup.ts";
 import type { ToolAnswers, TurnError } from "./tool-answers.ts";
@@ -34,7 +35,7 @@ function row(turn: TurnView, isShown: boolean, href: string | null, error: TurnE
   const agent = call.agent === "main" ? nothing : markup` <span class="agent">${call.agent.slice(0, 30)}</span>`;
   const parts =
     call.match !== "exact" && call.match !== "root"
-      ? markup`<span class="parts">└ ${spaced(call.match)}${call.cause === null ? "" : `: ${spaced(call.cause)}`}</span>`
+      ? markup`<span class="parts" title="${edgeMeanings[call.match]}">└ ${spaced(call.match)}${call.cause === null ? "" : `: ${spaced(call.cause)}`}</span>`
       : nothing;
   const mark = error === null ? nothing : markup`<span class="bad" title="${errorWords[error]}">!</span>`;
   const untrained =

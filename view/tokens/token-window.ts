@@ -30,6 +30,8 @@ export type TokenRun = {
   call: CallRecord | null;
   turn: number | null;
   from: number;
+  /** Its place among the neighbouring nodes of the same call and kind. `from`: its first token there; `of`: their length. */
+  part: { from: number; of: number };
   policy_version: string | null;
   /** Why the trainer's logprobs of the call cannot be held against the recorded ones; null: they can, or there are none. */
   not_comparable: string | null;
@@ -118,8 +120,9 @@ function runsOf(
 ): TokenRun[] {
   const turns = new Map(calls.map((call, at) => [call.call_id, { call, turn: at + 1 }]));
   const runs: TokenRun[] = [];
+  const stretches = stretchesOf(nodes);
   let position = 0;
-  for (const node of nodes) {
+  for (const [index, node] of nodes.entries()) {
     const [first, last] = [Math.max(0, from - position), Math.min(node.token_ids.length, to - position)];
     if (first < last) {
       const { call = null, turn = null } = turns.get(node.call_id) ?? {};
@@ -132,11 +135,27 @@ function runsOf(
         trainer: told?.logprobs[first + at] ?? null,
       }));
       const not_comparable = told?.not_comparable ?? null;
-      runs.push({ kind, node_id, call, turn, from: position + first, policy_version, not_comparable, tokens });
+      const { before = 0, of = node.token_ids.length } = stretches[index] ?? {};
+      const part = { from: before + first, of };
+      runs.push({ kind, node_id, call, turn, from: position + first, part, policy_version, not_comparable, tokens });
     }
     position += node.token_ids.length;
   }
   return runs;
+}
+
+/** For each node: the tokens of its stretch before it, and in the whole stretch. A branch may split a prompt into nodes. */
+function stretchesOf(nodes: readonly TreeNode[]): { before: number; of: number }[] {
+  const lengths: number[] = [];
+  const starts = nodes.map(({ kind, call_id, token_ids }, at) => {
+    const last = nodes[at - 1];
+    if (last?.kind !== kind || last.call_id !== call_id) lengths.push(0);
+    const stretch = lengths.length - 1;
+    const before = lengths[stretch] ?? 0;
+    lengths[stretch] = before + token_ids.length;
+    return { before, stretch };
+  });
+  return starts.map(({ before, stretch }) => ({ before, of: lengths[stretch] ?? 0 }));
 }
 
 /**

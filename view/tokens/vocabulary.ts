@@ -78,10 +78,12 @@ export class Vocabulary {
     return found.length > 0;
   }
 
-  /** Says why tokens of the window have no text although an engine is asked; null: all have one, or none is asked. */
+  /** Says why tokens of the window have no text, and what shows it; null: all have one. */
   whyUnknown({ runs }: TokenWindow): string | null {
     const lacking = runs.filter(({ tokens }) => tokens.some(({ text }) => text === null));
-    if (this.#asked === null || lacking.length === 0) return null;
+    if (lacking.length === 0) return null;
+    if (this.#asked === null)
+      return "their texts are not on record (for a run's folder, `alidade view` with `--tokenizer FILE` or `--engine URL` shows them)";
     const { fingerprint, failure } = this.#asked;
     if (failure !== null) return `the engine could not be asked for them: ${failure}`;
     if (lacking.every((run) => tokenizerOf(run) === null)) return "the record does not say which tokenizer they are of";

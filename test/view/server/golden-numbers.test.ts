@@ -143,18 +143,20 @@ test("the rollout's screen has the numbers of `show --json`", async () => {
 
 test("every sampled token of every session stands on the screen of tokens, and each that is not trained has its reason", async () => {
   let untrained = 0;
+  let said = 0;
   for (const [id, { traces, fidelity: own }] of shown) {
     const states = new Map<string, string>();
     for (const { trace_id } of traces) {
       const page = await view.text(`tokens?id=${id}&trace=${trace_id}&from=0`);
       assert.deepEqual(numbersIn(page, /tokens · ([\d,]+) sampled · ([\d,]+) trained/), [own.sampled_tokens, own.trainable_tokens], id);
       assert.match(page, /the end: [\d,]+ tokens/, "the whole trace is in one window");
-      const sampled = / · (trained|not trained: [\w ]+) · position (\d+) · turn \d+ · (\w+)$/;
+      const sampled = / · (trained|not trained: [\w ]+) · position (\d+) · turn \d+ · node (\w+)$/;
       for (const [, words = ""] of page.matchAll(/<i class="m-(?:trained|forced|not)[^"]*" title="([^"]*)"/g)) {
         const [, state = "", position, node] = sampled.exec(words) ?? assert.fail(words);
         states.set(`${node} ${position}`, state);
       }
-      for (const [, count, reason] of page.matchAll(/class="untrained-words">not trained: ([\d,]+) ([\w ]+), from/g)) {
+      for (const [, count, reason] of page.matchAll(/class="untrained-words">not trained: ([\d,]+) ([\w ]+): /g)) {
+        said += toNumber(count) ?? 0;
         assert.ok((toNumber(count) ?? 0) > 0);
         assert.ok(Object.hasOwn(untrainedReasons, (reason ?? "").replaceAll(" ", "_")), reason);
       }
@@ -176,5 +178,5 @@ test("every sampled token of every session stands on the screen of tokens, and e
     assert.deepEqual([states.size - reasons.length, states.size - reasons.length + sum], [own.trainable_tokens, own.sampled_tokens], id);
     assert.deepEqual(Object.fromEntries(counts), namedBySpaces(own.excluded), id);
   }
-  assert.ok(untrained > 500, String(untrained));
+  assert.ok(untrained > 500 && said > 500, `${untrained} ${said}`);
 });
