@@ -230,7 +230,7 @@ test("each bar of the lengths leads to the rollouts that it counts, and an empty
       assert.equal(shown.match(/<tr data-id=/g)?.length, Number(count), `${name}=${text}`);
     }
   }
-  assert.doesNotMatch(page, /\?(?:turns|tokens)=[^<]*<\/a><\/td><td class="n">0</, "nobody is behind a bar of 0");
+  assert.doesNotMatch(page, /\?(?:turns|tokens)=[^<]*<\/a><\/td><td class="n">0</, "an empty bar is no link");
   assert.doesNotMatch(page, /<h2>Turns of a rollout<\/h2><table class="bars"><tr><td>[^/]*<\/span><\/td><td class="n">0</);
   assert.equal((await view.text("?turns=>=4")).match(/<tr data-id=/g)?.length, view.reader.rollouts.length, "earlier addresses stay valid");
 });
