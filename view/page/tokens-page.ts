@@ -119,7 +119,7 @@ function notHeld({ not_comparable }: TokenRun): Markup {
 
 /** Lists each reason in the run: how many tokens, which ones, and what it means. */
 function untrainedWords(run: TokenRun): Markup {
-  const reasons = new Map<string, Stretch[]>();
+  const reasons = new Map<string, UntrainedStretch[]>();
   for (const [at, { reason }] of run.tokens.entries()) {
     if (reason === null) continue;
     const stretches = reasons.get(reason) ?? [];
@@ -135,14 +135,14 @@ function untrainedWords(run: TokenRun): Markup {
 }
 
 /** Neighbouring tokens of a run. Both ends are in it. */
-type Stretch = { first: number; last: number };
+type UntrainedStretch = { first: number; last: number };
 
-function sizeOf(stretches: readonly Stretch[]): number {
+function sizeOf(stretches: readonly UntrainedStretch[]): number {
   return stretches.reduce((sum, { first, last }) => sum + last - first + 1, 0);
 }
 
 /** Says "from … on" only if it holds for every token behind, and the turn ends in this window. */
-function placesOf(stretches: readonly Stretch[], run: TokenRun): Markup {
+function placesOf(stretches: readonly UntrainedStretch[], run: TokenRun): Markup {
   const { tokens, part } = run;
   if (sizeOf(stretches) === tokens.length && tokens.length > 1)
     return markup`${tokens.length === part.of ? "the whole turn" : "all that is shown of the turn"}`;
