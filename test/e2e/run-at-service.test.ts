@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { canonicalJson } from "../../base/schema/ids.ts";
 import { readRollouts, readTrajectories } from "../../rollouts/index.ts";
 import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { postgresFor } from "../fakes/machine/postgres.ts";
@@ -68,7 +69,7 @@ async function told(path: string) {
     of: [task_id, sample_index, attempt, state, exit_code, harness, mask_reason, summary, work?.sha256],
     verdict: verdict && { ...verdict, evidence: { ...verdict.evidence, clock: null }, duration_ms: 0 },
   }));
-  return [...all, ...verdicts].map((one) => JSON.stringify(one)).sort();
+  return [...all, ...verdicts].map(canonicalJson).sort();
 }
 
 test("its records are those of a run on this machine; a task is named, sent or left out by name; and every verb reads the folder", {
