@@ -77,7 +77,7 @@ test("every sampled token of a session stands on its page once, and every untrai
       const page = await view.text(`tokens?id=${id}&trace=${trace_id}&from=0`);
       for (const [, words = ""] of page.matchAll(/<i class="m-(?:trained|forced|not)[^"]*" title="([^"]*)"/g)) {
         const [, state = "", position, node] =
-          /logprob \S+ · (trained|not trained: [\w ]+) · position (\d+) · turn \d+ · (\w+)/.exec(words) ?? [];
+          /logprob \S+ · (trained|not trained: [\w ]+) · position (\d+) · turn \d+ · node (\w+)/.exec(words) ?? [];
         seen.set(`${node} ${position}`, state);
       }
     }
