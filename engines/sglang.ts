@@ -63,7 +63,7 @@ class SglangEngine implements Engine {
     this.#experts = null;
     const { weight_version = null, model_path = null } = await this.#modelInfo(signal);
     const { facts, model, experts } = await firstFacts(this, this.#client, signal, model_path);
-    const info = ServerInfo.safeParse(await this.#client.json("GET", "/get_server_info", undefined, signal).catch(() => null)).data;
+    const info = await this.#serverInfo(signal);
     facts.version = info?.version ?? null;
     facts.weight_version = weight_version;
     if (model === null) return facts;
@@ -221,6 +221,15 @@ class SglangEngine implements Engine {
       found = { ...info.data, ...found };
     }
     return found;
+  }
+
+  /** undefined: neither route tells it. */
+  async #serverInfo(signal: AbortSignal): Promise<z.infer<typeof ServerInfo> | undefined> {
+    for (const path of ["/server_info", "/get_server_info"]) {
+      const { data } = ServerInfo.safeParse(await this.#client.json("GET", path, undefined, signal).catch(() => null));
+      if (data !== undefined) return data;
+    }
+    return undefined;
   }
 
   /** `told`: the experts of the tokens of the probe. */

@@ -246,13 +246,13 @@ async function readingOf(
   signal: AbortSignal,
 ): Promise<StateReading> {
   if (service === undefined || services === null) {
-    const [content, log] = [await files.read(file), query === undefined ? null : await files.read(`${file}-wal`)];
-    return valueIn(content, log, { json, query }, (error) => ({ problem: error }), signal);
+    const beside = async (suffix: string) => (query === undefined ? null : await files.read(`${file}${suffix}`));
+    const read = { content: await files.read(file), log: await beside("-wal"), journal: await beside("-journal") };
+    return valueIn(read, { json, query }, (error) => ({ problem: error }), signal);
   }
   if (http !== undefined) return answeredValue(services.answer(questionTo(service, http)), http.json);
   const readAt = (when: "before" | "after", onError: OnQueryError) => {
-    const at = (path: string) => services[when]({ service, file: path });
-    return valueIn(at(file), at(`${file}-wal`), { json, query }, onError, signal);
+    return valueIn(databaseOf(services, when, { service, file }), { json, query }, onError, signal);
   };
   return readAt("after", async (error) => {
     // Too many rows are a fact.
@@ -267,16 +267,39 @@ async function readingOf(
 /** Decides about a query that cannot be made. */
 type OnQueryError = (error: string) => StateReading | Promise<StateReading>;
 
+/** A file, and what SQLite keeps beside it: the log of commits that are not in it yet, and the journal that takes changes back. */
+type DatabaseRead = { content: FileContent; log: FileContent; journal: FileContent };
+
+function databaseOf(services: ServiceFiles, when: "before" | "after", { service, file }: ServiceFile): DatabaseRead {
+  const at = (path: string) => services[when]({ service, file: path });
+  return { content: at(file), log: at(`${file}-wal`), journal: at(`${file}-journal`) };
+}
+
+/** How a rollback journal begins whose transaction has not ended (SQLite's file format, part 3). */
+const hotJournal = Buffer.from("d9d505f920a163d7", "hex");
+
+/**
+ * Why the file does not say which rows are committed; null if it does. A journal is not played back: it comes from the agent's
+ * services, and it may name other files to be removed.
+ */
+function whyNotCommitted({ log, journal }: DatabaseRead): string | null {
+  if (log === "too large" || journal === "too large") return `the files beside the database have more than ${mostBytes} bytes`;
+  const isHot = journal?.subarray(0, hotJournal.length).equals(hotJournal) === true;
+  return isHot ? "a transaction on it had not ended (its -journal is there): commit, or roll back" : null;
+}
+
 async function valueIn(
-  content: FileContent,
-  log: FileContent,
+  read: DatabaseRead,
   { json, query }: Pick<Check, "json" | "query">,
   onError: OnQueryError,
   signal: AbortSignal,
 ): Promise<StateReading> {
+  const { content, log } = read;
   if (content === "too large") return { problem: `the files that are looked at have more than ${mostBytes} bytes` };
   if (content === null) return { value: undefined };
   if (query !== undefined) {
+    const why = whyNotCommitted(read);
+    if (why !== null) return { problem: why };
     const rows = await queryRows(content, Buffer.isBuffer(log) ? log : null, query, signal);
     return "error" in rows ? onError(rows.error) : { value: rows.rows };
   }
@@ -311,10 +334,13 @@ async function whyChanged(
   signal: AbortSignal,
 ): Promise<string | null> {
   const at = (when: "before" | "after") => {
-    const [content, log] = [services[when]({ service, file }), services[when]({ service, file: `${file}-wal` })];
-    return Buffer.isBuffer(content) ? { content, log: Buffer.isBuffer(log) ? log : null } : null;
+    const read = databaseOf(services, when, { service, file });
+    const { content, log } = read;
+    return Buffer.isBuffer(content) ? { content, log: Buffer.isBuffer(log) ? log : null, why: whyNotCommitted(read) } : null;
   };
   const [before, after] = [at("before"), at("after")];
+  if (before?.why) throw new AlidadeError("grader_error", `${file} of the service ${service}, before the agent began: ${before.why}`);
+  if (after?.why) return after.why;
   if (before === null) throw new AlidadeError("grader_error", `${file} of the service ${service} was not there before the agent began`);
   if (after === null) return "it is not there any more, or too large";
   const found = await changedRows(before, after, except, signal);

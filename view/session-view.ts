@@ -68,7 +68,17 @@ export function toSessionView(trajectory: Trajectory): SessionView {
   const counts = countTokens(trajectory, whyNot);
   const requests = new Map<string, number>();
   const turns = trajectory.calls.map((call) => toTurn(call, { trajectory, numbers, calls, counts, requests }));
-  return { trajectory, turns, branches: toBranches(turns), traces: toTraces(trajectory, numbers, whyNot) };
+  return {
+    trajectory,
+    turns,
+    // Pages of a rollout need neither, and an agent can make both long.
+    get branches() {
+      return toBranches(turns);
+    },
+    get traces() {
+      return toTraces(trajectory, numbers, whyNot);
+    },
+  };
 }
 
 type ViewContext = {

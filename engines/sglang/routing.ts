@@ -47,7 +47,9 @@ export const RoutingOptions = z.looseObject({
  * pipeline stage knows only its own layers. Then rows are of other tokens, or zeros, and nothing in the answer shows it.
  */
 export function whyRowsAreLost(options: z.infer<typeof RoutingOptions> | undefined): Extract<RoutingReason, "rows_lost"> | null {
-  const { enable_hierarchical_cache, enable_lmcache, disaggregation_mode = null, pp_size } = options ?? {};
+  // A router in between may not repeat them. Then any of them may be on.
+  if (options === undefined || Object.keys(RoutingOptions.shape).every((name) => !Object.hasOwn(options, name))) return "rows_lost";
+  const { enable_hierarchical_cache, enable_lmcache, disaggregation_mode = null, pp_size } = options;
   const isSplit = disaggregation_mode !== null && disaggregation_mode !== "null";
   return enable_hierarchical_cache || enable_lmcache || isSplit || (pp_size ?? 1) > 1 ? "rows_lost" : null;
 }

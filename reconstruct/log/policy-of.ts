@@ -42,11 +42,19 @@ function changedPolicy(call: CallHistory): boolean {
 
 /**
  * Which weights sampled which tokens, by the engine's own word. One name for all of them is none: engines that know no
- * spans tell the name at the finish.
+ * spans tell the name at the finish. Null too where the spans leave tokens out, or where their names are none of the call's policies:
+ * an engine may have names of its own for them.
  */
-export function weightSpansOf({ finished }: CallHistory): WeightSpan[] | null {
-  const spans = finished?.weights ?? [];
-  return spans.length > 1 ? spans : null;
+export function weightSpansOf(call: CallHistory): WeightSpan[] | null {
+  const spans = call.finished?.weights ?? [];
+  if (spans.length < 2) return null;
+  const isWhole = spans.every(({ version, start }, at) => {
+    const before = spans[at - 1];
+    return before === undefined ? start <= startOfLast(call) : before.end === start && before.version !== version;
+  });
+  const ends = [policyOfLastTry(call), call.finished?.policy ?? null].map((policy) => policy?.version);
+  const areNamed = spans[0]?.version === ends[0] && spans.at(-1)?.version === ends[1];
+  return isWhole && areNamed ? spans : null;
 }
 
 /** Whether it is unknown which weights sampled the call's token at this position. */

@@ -100,6 +100,46 @@ test("rows of a query come from the state after the agent, with what its log has
   assert.equal((await verdictOn({ checks: [{ ...check, equals: [["closed"]] }] })).reward, 0);
 });
 
+/** A database in the middle of a transaction, as a service that is frozen then leaves it; its journal is in `journal`. */
+function unfinished(journal: (bytes: Buffer) => Buffer): TreeFile[] {
+  const folder = mkdtempSync(join(tmpdir(), "alidade-db-"));
+  try {
+    const made = new DatabaseSync(join(folder, "a.db"));
+    made.exec(`${first}; PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN; ${closed}`);
+    made.exec(
+      "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 5000) INSERT INTO log SELECT printf('%0200d', i) FROM n",
+    );
+    const read = (name: string) => readFileSync(join(folder, name));
+    const files = [file("desk/srv/data/app.db", read("a.db")), file("desk/srv/data/app.db-journal", journal(read("a.db-journal")))];
+    made.close();
+    return files;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test("rows of a transaction that has not ended are not committed: neither a query nor unchanged holds", async () => {
+  const query = { service: "desk", file: "/srv/data/app.db", query: "SELECT status FROM tickets WHERE id = 1", equals: [["closed"]] };
+  const after = unfinished((bytes) => bytes);
+  for (const spec of [{ checks: [query] }, unchanged(closing, { table: "log" })]) {
+    const { reward, evidence } = await verdictOn(spec, { after });
+    assert.equal(reward, 0);
+    assert.match(JSON.stringify(evidence.failed), /a transaction on it had not ended/);
+  }
+  const ended = unfinished((bytes) => Buffer.alloc(bytes.length));
+  assert.equal((await verdictOn({ checks: [query] }, { after: ended })).reward, 1, "a journal that was zeroed is over");
+});
+
+test("a log that is too large to be read is not left out: the rows without it are not the state", async () => {
+  const whole = 128 * 1024 * 1024;
+  const after = [...database(first), file("desk/srv/data/app.db-wal", Buffer.alloc(whole))].filter(
+    ({ path, content }) => !path.endsWith("-wal") || content.length === whole,
+  );
+  const query = { service: "desk", file: "/srv/data/app.db", query: "SELECT 1", equals: [[1]] };
+  assert.equal((await verdictOn({ checks: [query] }, { after })).reward, 0);
+  assert.equal((await verdictOn(unchanged(), { after })).reward, 0);
+});
+
 test("only says of a service which files of its state may have changed", async () => {
   const only = (...files: string[]) => ({ only: [{ service: "desk", files }] });
   const after = [...database(first), file("desk/srv/data/note.txt", "x")];

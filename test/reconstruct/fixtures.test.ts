@@ -244,6 +244,27 @@ test("where the engine tells which weights sampled which tokens, each node is by
   assert.deepEqual(report.mismatches, []);
 });
 
+test("spans that leave tokens out, repeat a name or have names of no policy of the call attribute nothing", () => {
+  const one = { version: "v1", start: 0, end: 2 };
+  for (const weights of [
+    [one, { version: "v2", start: 3, end: null }],
+    [
+      { ...one, start: 1 },
+      { version: "v2", start: 2, end: null },
+    ],
+    [one, { version: "v1", start: 2, end: null }],
+    [one, { version: "seven", start: 2, end: null }],
+    [
+      { ...one, version: "default" },
+      { version: "v2", start: 2, end: null },
+    ],
+  ]) {
+    const log = new LogBuilder();
+    log.call({ messages: start, says: assistant("one two three four"), policy_end: { version: "v2", step: 2 }, weights });
+    assert.deepEqual(rebuilt(log).fidelity.excluded, { unattributed_policy: 5 });
+  }
+});
+
 test("one name for the whole of a call is the engine's word at its end only: it attributes nothing", () => {
   const log = new LogBuilder();
   log.call({ messages: start, policy_end: { version: "v2", step: 2 }, weights: [{ version: "v2", start: 0, end: 2 }] });

@@ -37,7 +37,7 @@ ${note === "" ? nothing : markup`<p class="quiet">${note}</p>`}
 ${unread.length === 0 ? nothing : markup`<details class="bad"><summary>${number(unread.length)} records cannot be read</summary>${unread.slice(0, 50).map((message) => markup`<p>${message.slice(0, 500)}</p>`)}</details>`}
 <div class="cards">
 ${stepChart(page)}
-${card("Without a reward, by reason", countList(page, overview.nulls, "end", "bad"))}
+${card("Without a reward, by reason", countList(page, overview.nulls, "reward", "bad", {}, "", "none:"))}
 ${card("How they ended", countList(page, overview.ends, "end", "fill"))}
 ${card("Pass rate by task, lowest first", taskBars(page))}
 ${card(`Tokens: ${number(fidelity.tokens.sampled)} sampled, ${number(fidelity.tokens.trained)} trained (${percent(fidelity.tokens.trained, fidelity.tokens.sampled)})`, countList(page, fidelity.tokens.excluded, "reason", "excluded", untrainedReasons, "not trained"))}
@@ -74,6 +74,7 @@ function countList(
   kind: string,
   table: Readonly<Record<string, Meaning>> = {},
   words = "",
+  prefix = "",
 ): Markup {
   const all = sorted(counts);
   if (all.length === 0) return markup`<p class="quiet">none</p>`;
@@ -82,7 +83,7 @@ function countList(
     .slice(0, mostBars)
     .map(
       ([name, count]) =>
-        markup`<tr title="${meaning(table, name)}"><td>${link(narrowed(page, filter, name), `${words === "" ? "" : `${words}: `}${spaced(name)}`)}</td><td class="n">${number(count)}</td><td>${shareBar(count, most, kind)}</td></tr>`,
+        markup`<tr title="${meaning(table, name)}"><td>${link(narrowed(page, filter, `${prefix}${name}`), `${words === "" ? "" : `${words}: `}${spaced(name)}`)}</td><td class="n">${number(count)}</td><td>${shareBar(count, most, kind)}</td></tr>`,
     );
   return markup`<table class="bars">${rows}</table>${all.length > mostBars ? markup`<p class="quiet">and ${number(all.length - mostBars)} more</p>` : nothing}`;
 }

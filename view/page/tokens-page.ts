@@ -92,7 +92,8 @@ function partWords({ tokens: { length }, part: { from, of } }: TokenRun): string
 function sampledHead(run: TokenRun): Markup {
   const { turn, call, tokens, from, part, policy_version } = run;
   const count = tokens.length === part.of ? `${number(tokens.length)} sampled` : `sampled ${partWords(run)}`;
-  const step = call?.policy.start?.step ?? null;
+  // A turn that weights changed in has a stretch for each policy.
+  const step = [call?.policy.start, call?.policy.end].find((policy) => policy?.version === policy_version)?.step ?? null;
   const policy = policy_version === null ? "" : ` · policy ${policy_version.slice(0, 60)}${step === null ? "" : `, step ${step}`}`;
   return markup`turn ${turn ?? "?"} <small>· ${count} · from position ${number(from)}${policy}${lowestLink(run)}</small>`;
 }

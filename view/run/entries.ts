@@ -108,3 +108,10 @@ export function asOne(members: Entry[]): Entry {
   const agents = [...new Set(members.flatMap((one) => one.agents))];
   return { ...first, member: null, reward, ...counts, ...maps, agents, largest_prompt: largest.length === 0 ? null : Math.max(...largest) };
 }
+
+/** Returns why a rollout has no reward: its state if it is not over, else its mask reason, its verdict's status, or its end. */
+export function nullReason(entry: Entry): string {
+  const { mask_reason, end, state, verdict } = entry;
+  if (isOpen(entry)) return state;
+  return mask_reason ?? (verdict === null || verdict.status === "graded" ? null : verdict.status) ?? end ?? state;
+}

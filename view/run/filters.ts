@@ -1,7 +1,7 @@
 /** Selects rollouts and sessions by task, reward, end and labels. The browser also selects by step, length and reason. */
 import { AlidadeError } from "../../base/errors.ts";
 import { toMatch } from "../../base/schema/complaints/to-match.ts";
-import type { Entry } from "./entries.ts";
+import { type Entry, nullReason } from "./entries.ts";
 
 export type EntryTest = (entry: Entry) => boolean;
 
@@ -17,6 +17,10 @@ export const filters = {
   },
   reward: (text) => {
     if (text === "none") return ({ reward }) => reward === null;
+    if (text.startsWith("none:")) {
+      const fits = toMatch(text.slice("none:".length));
+      return (entry) => entry.reward === null && fits(nullReason(entry));
+    }
     return conditionOn("reward", text, ({ reward }) => reward);
   },
   end: (glob) => {

@@ -1,5 +1,5 @@
 /** Lists tasks and their groups, most interesting first. */
-import { isOpen } from "./entries.ts";
+import { isOpen, nullReason } from "./entries.ts";
 import { writeListQuery } from "./query.ts";
 import type { ViewedRollout } from "./viewed-run.ts";
 
@@ -54,13 +54,6 @@ function toTask(task_id: string | null, rollouts: ViewedRollout[]): TaskRow {
     mixed: groups.filter(({ look }) => look === "mixed").length,
     nulls: Object.fromEntries(nulls),
   };
-}
-
-/** Returns why a rollout has no reward: its state if it is not over, else its mask reason, its verdict's status, or its end. */
-export function nullReason(entry: ViewedRollout["entry"]): string {
-  const { mask_reason, end, state, verdict } = entry;
-  if (isOpen(entry)) return state;
-  return mask_reason ?? (verdict === null || verdict.status === "graded" ? null : verdict.status) ?? end ?? state;
 }
 
 function lookOf(rollouts: readonly ViewedRollout[]): GroupLook {

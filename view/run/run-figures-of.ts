@@ -1,9 +1,8 @@
 /** Computes the figures of screen 4 for a run, or for the rollouts that a filter leaves. */
 import { type Statistics, statisticsOf } from "../../base/statistics/statistics.ts";
 import { type PhaseSeconds, phaseNames } from "../../rollouts/records/index.ts";
-import type { Entry } from "./entries.ts";
+import { type Entry, nullReason } from "./entries.ts";
 import { newestStep } from "./filters.ts";
-import { nullReason } from "./group-table.ts";
 
 /** The same count as `alidade stats` by default. */
 export const passReward = 1;

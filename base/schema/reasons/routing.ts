@@ -19,8 +19,8 @@ export const routingReasons = {
     cure: "put the `config.json` where it is found: in the folder that SGLang's `--model-path` names, or with `hf download MODEL config.json`",
   },
   rows_lost: {
-    what: "SGLang loses experts with a second cache of prompts, with prefill and decode apart, and with pipeline stages.",
-    cure: "start SGLang without `--enable-hierarchical-cache`, `--enable-lmcache`, `--disaggregation-mode` and `--pp-size`",
+    what: "SGLang loses experts with a second cache of prompts, with prefill and decode apart, and with pipeline stages; or its `/server_info` does not say whether it has these.",
+    cure: "start SGLang without `--enable-hierarchical-cache`, `--enable-lmcache`, `--disaggregation-mode` and `--pp-size`, and let Alidade reach its `/server_info`",
   },
   not_kept: {
     what: "The session's store keeps no bytes beside its logs, or the session has filled its 256 MiB of expert numbers.",

@@ -102,7 +102,7 @@ function objectTest(schema: z.ZodObject): Test | null {
     for (const { name, test, isOptional } of fields) {
       const item = value[name];
       if (item === undefined && isOptional) continue;
-      if (!test(item)) return false;
+      if (item === undefined || !test(item)) return false;
       left--;
     }
     return isLoose || left === 0;

@@ -18,8 +18,8 @@ const stateBounds = { max_files: 20_000, max_bytes: 128 * 1024 * 1024 };
 /** How long a service may write down what it holds after it was asked to end. */
 const endSeconds = 10;
 
-/** Beside a database that is named alone: what was not yet moved into it. */
-const logSuffix = "-wal";
+/** Beside a database that is named alone: what was not yet moved into it, and the journal of a transaction that has not ended. */
+const besides = ["", "-wal", "-journal"];
 
 /** Regular files by their absolute paths without the first slash, sorted. What is not there is left out. */
 export async function readState(
@@ -53,7 +53,7 @@ async function filesAt(docker: Docker, container: Docker.Container, paths: reado
   const left = { ...stateBounds };
   const found = new Map<string, TreeFile>();
   for (const named of paths)
-    for (const path of [named, `${named}${logSuffix}`]) {
+    for (const path of besides.map((suffix) => `${named}${suffix}`)) {
       signal.throwIfAborted();
       const stat = await pathStat(container, path);
       if (stat === null) continue;

@@ -52,6 +52,7 @@ test("what the probe finds decides whether experts are asked for: where they can
     [{ options: { enable_lmcache: true } }, { routing: undefined, missing: "rows_lost", experts }],
     [{ options: { disaggregation_mode: "decode" } }, { routing: undefined, missing: "rows_lost", experts }],
     [{ options: { pp_size: 2 } }, { routing: undefined, missing: "rows_lost", experts }],
+    [{ options: null }, { routing: undefined, missing: "rows_lost", experts }],
     [{ options: { disaggregation_mode: "null", pp_size: 1 } }, { routing: "all", missing: undefined, experts }],
   ] as const)
     await withSglang(server, async (engine, wire) => {

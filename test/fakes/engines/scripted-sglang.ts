@@ -12,7 +12,7 @@ export type SglangExperts = {
   told: "as asked" | "short" | "beside" | "no base64" | "negative" | null;
   /** What it was started with. */
   model_path?: string;
-  options?: Record<string, unknown>;
+  options?: Record<string, unknown> | null;
 };
 
 export const sglangWith = ({ told, model_path, options }: SglangExperts): Wire => ({
@@ -22,7 +22,7 @@ export const sglangWith = ({ told, model_path, options }: SglangExperts): Wire =
       case "/v1/models":
         return { object: "list", data: [{ id: "scripted", object: "model", max_model_len: 8192 }] };
       case "/get_server_info":
-        return { version: "0.5.23", ...options };
+        return { version: "0.5.23", ...(options !== null && { pp_size: 1, ...options }) };
       case "/model_info":
         return { model_path: model_path ?? "scripted", weight_version: "w7" };
       case "/tokenize":

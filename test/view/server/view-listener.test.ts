@@ -235,6 +235,18 @@ test("each bar of the lengths leads to the rollouts that it counts, and an empty
   assert.equal((await view.text("?turns=>=4")).match(/<tr data-id=/g)?.length, view.reader.rollouts.length, "earlier addresses stay valid");
 });
 
+test("each reason for no reward leads to the rollouts that it counts", async () => {
+  const folder = join(scratch, "nulls");
+  await writeViewedRun(folder);
+  await using view = await serveView(folder);
+  const page = await view.text("");
+  const [, card = ""] = /<h2>Without a reward, by reason<\/h2>(.*?)<\/table>/s.exec(page) ?? [];
+  const bars = [...card.matchAll(/href="\.\/\?(reward=[^"]+)">[^<]*<\/a><\/td><td class="n">(\d+)</g)];
+  assert.ok(bars.length > 0, card);
+  for (const [, query = "", count] of bars)
+    assert.equal((await view.text(`?${query}`)).match(/<tr data-id=/g)?.length, Number(count), query);
+});
+
 test("a step of the run says how many of its rollouts were measured", async () => {
   const folder = join(scratch, "measured");
   await writeViewedRun(folder);
