@@ -106,14 +106,18 @@ export class Attempts {
       return null;
     }
     // A fork is not resumed: it begins behind its turn again, and everything before is replayed anyway.
-    const resume = fork === "begins" ? await this.#resumeOf(claim, harness, AbortSignal.any([signal, drain])) : null;
-    const plan = { ...attemptPlan(claim, harness, session), ...(fork !== "begins" && fork), ...(resume && { resume }) };
+    const own = attemptPlan(claim, harness, session);
+    const isPinned = own.session?.policy_mode === "pin";
+    const resume = fork === "begins" ? await this.#resumeOf(claim, harness, isPinned, AbortSignal.any([signal, drain])) : null;
+    const plan = { ...own, ...(fork !== "begins" && fork), ...(resume && { resume }) };
     setup.proxy.pool.assertPolicyOf(plan.session);
     await this.#prepare(claim);
     const slots = (slot === "evaluations" && setup.slots.evaluation) || setup.slots;
     const folder = this.#folderOf(claim, fork === "begins" ? kept : { keep: kept.keep }, signal);
     const made = await makeAttempt({ ...setup, slots, folder }, plan, signal, drain);
-    for (const rollout of [claim.rollout_id, claim.parked?.from.rollout_id ?? claim.rollout_id]) {
+    // A taker that was stopped before it opened the session has used nothing: another one may go on from the log.
+    const used = made.record.session_id === null ? [] : [claim.parked?.from.rollout_id ?? claim.rollout_id];
+    for (const rollout of [claim.rollout_id, ...used]) {
       this.#left.delete(rollout);
       this.#remembered.delete(rollout);
     }
@@ -136,11 +140,12 @@ export class Attempts {
   }
 
   /** null: nothing was sampled before for the rollout, as far as this node knows. */
-  async #resumeOf(claim: Claim, harness: Harness, stop: AbortSignal): Promise<ResumePlan | null> {
+  async #resumeOf(claim: Claim, harness: Harness, isPinned: boolean, stop: AbortSignal): Promise<ResumePlan | null> {
     const own = await this.#resumeOfDead(claim, harness, stop);
     if (own !== null || claim.parked === null) return own;
     const { from, attempt } = claim.parked;
     const anew = (why: string): ResumePlan => ({ how: "again", again_tokens: 0, why });
+    if (isPinned) return anew("its session is pinned to one policy (`policy_mode: pin`), and a parked one may have another");
     // What the infrastructure broke is begun anew: a replay would go where it broke.
     if (claim.failures > 0) return anew(`an attempt that went on from the parked rollout ${from.rollout_id} was broken`);
     const plan = await this.#resumeOfDead({ ...claim, rollout_id: from.rollout_id, attempt: attempt + 1 }, harness, stop);

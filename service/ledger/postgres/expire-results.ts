@@ -115,8 +115,11 @@ export function expiredPlaces(set: DatabaseRow): ExpiredPlaces {
   };
 }
 
+/** Not those that are parked: a later rollout may go on from their logs. */
 export async function removals(db: Transaction, limit: number): Promise<Removal[]> {
-  return (await db.all("SELECT set_id, rollout_id FROM removals ORDER BY rollout_id LIMIT $1", limit)).map(toRemoval);
+  const parked = "SELECT 1 FROM parked WHERE parked.rollout_id = removals.rollout_id";
+  const found = await db.all(`SELECT set_id, rollout_id FROM removals WHERE NOT EXISTS (${parked}) ORDER BY rollout_id LIMIT $1`, limit);
+  return found.map(toRemoval);
 }
 
 export async function removed(db: Transaction, all: readonly Removal[]): Promise<void> {

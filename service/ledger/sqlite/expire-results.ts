@@ -84,8 +84,10 @@ export function expiredPlaces(set: TableRow): ExpiredPlaces {
   return { rows: [Number(set.expired_row)], groups: [Number(set.expired_whole)] };
 }
 
+/** Not those that are parked: a later rollout may go on from their logs. */
 export function removals(db: Database, limit: number): Removal[] {
-  return db.all("SELECT set_id, rollout_id FROM removals ORDER BY rollout_id LIMIT ?", limit).map(toRemoval);
+  const parked = "SELECT 1 FROM parked WHERE parked.rollout_id = removals.rollout_id";
+  return db.all(`SELECT set_id, rollout_id FROM removals WHERE NOT EXISTS (${parked}) ORDER BY rollout_id LIMIT ?`, limit).map(toRemoval);
 }
 
 export function removed(db: Database, all: readonly Removal[]): void {
