@@ -39,6 +39,12 @@ export async function fromRecord(
   if (placed?.isAnswered) {
     await replay.untilDue(placed, exchange.signal);
     assertGoesOn(session, replay);
+    // It may come again, and finds its place free. Meanwhile others do not wait for it.
+    if (exchange.signal.aborted) {
+      replay.giveBack(placed);
+      replay.given(placed);
+      throw new AlidadeError("cancelled", "the client left before its recorded answer was due");
+    }
     void exchange.closed.then(() => replay.given(placed));
     const recorded = replay.answerOf(placed);
     const call = replay.isOwn ? givenAgain(session, exchange, recorded.call.id) : await copyCall(session, exchange, identified, recorded);

@@ -7,8 +7,11 @@ import { withinTime } from "../../base/host/within-time.ts";
 import { type PlacedAnswer, placeAnswers } from "./recorded-places.ts";
 import type { SessionRecording } from "./recording.ts";
 
-/** If nothing comes for so long, the harness does not do what it did, and answers wait no more. */
-const longestWaitMs = 30_000;
+/**
+ * If nothing comes for so long, the harness does not do what it did, and answers wait no more. Tools and sandboxes have a moment at
+ * least. A tool that ran long may run twice as long on a busier machine. A lost replay ends within a quarter of an hour.
+ */
+const patience = { leastMs: 30_000, ofLongestGap: 2, mostMs: 15 * 60_000 };
 
 export class RecordedOrder {
   readonly #roots: ReadonlyMap<string, string>;
@@ -19,10 +22,10 @@ export class RecordedOrder {
   #moved = Promise.withResolvers<void>();
   #isLost = false;
 
-  constructor(recording: SessionRecording, answered: ReadonlySet<string>, waitMs = longestWaitMs) {
+  constructor(recording: SessionRecording, answered: ReadonlySet<string>, leastMs = patience.leastMs) {
     this.#roots = recording.roots;
     this.#answers = new Map(placeAnswers(recording, answered).map((one) => [one.id, one]));
-    this.#longestWaitMs = waitMs;
+    this.#longestWaitMs = waitAtMost(recording, leastMs);
   }
 
   asked(id: string): void {
@@ -81,4 +84,21 @@ export class RecordedOrder {
       signal.removeEventListener("abort", leave);
     }
   }
+}
+
+/** How long nothing may come: as long as the harness may need for what it did at its slowest. */
+export function waitAtMost({ calls }: Pick<SessionRecording, "calls">, leastMs = patience.leastMs): number {
+  return Math.max(leastMs, Math.min(patience.mostMs, patience.ofLongestGap * longestGapMs(calls)));
+}
+
+/**
+ * The longest time in which nothing was begun and nothing ended, or in which an agent ran the tools of one turn. Others may have asked
+ * meanwhile, but a replay answers them at once, so it can be still for all that time.
+ */
+function longestGapMs(calls: SessionRecording["calls"]): number {
+  const ends = new Map(calls.map(({ call }) => [call.id, call.outcome?.time ?? call.begun.time]));
+  const times = [...calls.map(({ call }) => call.begun.time), ...ends.values()].sort((a, b) => a - b);
+  const still = times.map((time, at) => time - (times[at - 1] ?? time));
+  const tools = calls.map(({ call: { begun } }) => begun.time - (ends.get(begun.parent_call_id ?? "") ?? begun.time));
+  return [...still, ...tools].reduce((most, gap) => Math.max(most, gap), 0);
 }

@@ -46,8 +46,11 @@ function causedBy(answer: PlacedAnswer, end: RecordedCall, work: readonly Record
   return began?.begunAt ?? Infinity;
 }
 
-/** How many later requests may be the one that tells of an end, and how much of them and of the last words is looked at. */
-const bounds = { requests: 16, characters: 1_000_000, words: 200 };
+/**
+ * How many later requests may be the one that tells of an end, and how much of them and of the last words is looked at. Shorter words
+ * ("Done.", "}") stand in any request. `looked`: characters for all ends of a record, so that the search takes seconds at worst.
+ */
+const bounds = { requests: 16, characters: 1_000_000, words: { from: 20, to: 200 }, looked: 20_000_000 };
 
 /** Finds the request that tells of a sub-agent's end: the first one of another conversation that holds its last words. */
 class EndsTold {
@@ -57,6 +60,7 @@ class EndsTold {
   readonly #texts = new Map<string, string>();
   /** How many ends with these last words a request was already taken for. */
   readonly #taken = new Map<string, number>();
+  #looked = 0;
 
   constructor(work: readonly RecordedCall[], rootOf: (one: RecordedCall) => string) {
     this.#work = work;
@@ -64,17 +68,24 @@ class EndsTold {
     this.#byId = new Map(work.map((one) => [one.call.id, one]));
   }
 
-  /** null: none does, or it said nothing. */
+  /** null: none does, its last words are too few to know them again, or too much was looked at already. */
   of(end: RecordedCall): RecordedCall | null {
     const words = lastWords(end);
-    if (words === "") return null;
+    if (words.length < bounds.words.from) return null;
+    const endedAt = end.endedAt ?? 0;
     let looked = 0;
     for (const one of this.#work) {
-      if (one.begunAt < (end.endedAt ?? 0) || this.#rootOf(one) === this.#rootOf(end)) continue;
+      const root = this.#rootOf(one);
+      if (one.begunAt < endedAt || root === this.#rootOf(end)) continue;
+      // Whoever is told of it began it, so its conversation is older.
+      if ((this.#byId.get(root) ?? one).begunAt > endedAt) continue;
       if (++looked > bounds.requests) return null;
       const key = `${one.call.id} ${words}`;
       const taken = this.#taken.get(key) ?? 0;
-      if (this.#newText(one).split(words).length - 1 <= taken) continue;
+      const text = this.#newText(one);
+      this.#looked += text.length;
+      if (this.#looked > bounds.looked) return null;
+      if (!holdsMoreThan(text, words, taken)) continue;
       this.#taken.set(key, taken + 1);
       return one;
     }
@@ -92,10 +103,17 @@ class EndsTold {
   }
 }
 
+/** True if the words stand in it more often than so. Looks no further than that. */
+function holdsMoreThan(text: string, words: string, times: number): boolean {
+  let at = text.indexOf(words);
+  for (let found = 0; at !== -1 && found < times; found++) at = text.indexOf(words, at + words.length);
+  return at !== -1;
+}
+
 /** The beginning of its last line of text. */
 function lastWords({ call }: RecordedCall): string {
   const text = (call.turn?.message.parts ?? []).map((part) => (part.type === "text" ? part.text : "")).join("");
-  return (text.trim().split("\n").at(-1) ?? "").slice(0, bounds.words);
+  return (text.trim().split("\n").at(-1) ?? "").slice(0, bounds.words.to);
 }
 
 function textOfOthers({ role, parts }: Message): string {

@@ -4,16 +4,21 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { LogEntry } from "../../base/schema/session-log.ts";
 import { engineNamed } from "../../engines/registry.ts";
 import { cutAfter, HarnessProxy, Replay, type SessionRecording, toRecording, turnsToForkAt } from "../../proxy/index.ts";
+import { waitAtMost } from "../../proxy/replay/recorded-order.ts";
+import { placeAnswers } from "../../proxy/replay/recorded-places.ts";
 import type { ReplayOptions } from "../../proxy/replay/replay.ts";
 import { MemoryStore } from "../../proxy/store/index.ts";
 import { TemplatedEngine } from "../fakes/engines/templated-engine.ts";
+import { until } from "../fakes/machine/until.ts";
 import { Client } from "../fakes/proxies/proxy-at.ts";
+import { assistant, LogBuilder, user } from "../fakes/records/log-builder.ts";
 
 type Chat = Record<string, unknown>[];
 
-const told = "the part is done";
+const told = "the part is done and tested";
 const first = { main: [{ role: "user", content: "Split it." }], part: [{ role: "user", content: "Do the part." }] };
 
 /** One agent: it asks, keeps what it is answered, and is then told what `result` says. */
@@ -40,6 +45,8 @@ type At = AsyncDisposable & {
   engine: TemplatedEngine;
   recording: SessionRecording;
   again(options: Partial<ReplayOptions>): Promise<Client>;
+  /** The same session in another process, as if the first one had died behind its last answer. */
+  resumed(): Promise<Client>;
 };
 
 /** The first turn of the main agent starts the part, which is being sampled through its second turn. Its third request tells of it. */
@@ -84,8 +91,17 @@ async function recorded(): Promise<At> {
     });
     return other;
   };
+  const lines = await store.read(client.sessionId);
+  const resumed: At["resumed"] = async () => {
+    const later = new MemoryStore();
+    const alive = lines.slice(0, lines.findLastIndex(({ type }) => type === "answered") + 1);
+    await (await later.open(client.sessionId)).append(...(alive as LogEntry[]));
+    const other = release.use(await HarnessProxy.start({ engine: adapter, store: later, version: "test" }));
+    await other.resumeSession(client.sessionId, { attempt: 2 });
+    return new Client(other, client.sessionId, client.key);
+  };
   const release = scope.move();
-  return { engine, recording, again, [Symbol.asyncDispose]: () => release.disposeAsync() };
+  return { engine, recording, again, resumed, [Symbol.asyncDispose]: () => release.disposeAsync() };
 }
 
 test("a sub-agent that asks early is answered once the main agent has asked for the turn whose results tell of its end", async () => {
@@ -177,4 +193,70 @@ test("a client that left before its answer was due is given the same place when 
   await main.ask("new");
   assert.equal(await part, told);
   assert.equal((await client.trajectory()).replay?.how, "arrived");
+});
+
+test("a resumed session gives a client that left while its answer waited the recorded answer when it asks again", async () => {
+  await using at = await recorded();
+  const client = await at.resumed();
+  const before = at.engine.exchanges.length;
+  const gone = new AbortController();
+  const left = assert.rejects(new Agent(client, "part").ask("", gone.signal));
+  const { replay } = client.proxy.session(client.sessionId);
+  await until(() => replay?.isPlaying === true);
+  gone.abort();
+  await left;
+  await client.logged("refused");
+  const main = new Agent(client, "main");
+  await main.ask("started");
+  await main.ask(`${told}: well done`);
+  assert.equal(await new Agent(client, "part").ask(""), told);
+  await main.ask("");
+  assert.equal(at.engine.exchanges.length, before, "no engine is asked");
+  assert.equal((await client.trajectory()).replay?.how, "arrived");
+});
+
+test("answers wait twice as long as the longest recorded tool or pause, at least 30 s and at most 15 min", () => {
+  const waits = (toolMs: number): number => {
+    const log = new LogBuilder();
+    const main = log.call({ messages: [user("Split it.")], begin: 0, finish: 1_000 });
+    // A sub-agent asks all the while, so nothing is still for long in the record.
+    log.call({ messages: [user("Do the part.")], begin: 1_000 + toolMs / 2, finish: 1_000 + toolMs / 2 });
+    log.call({ messages: [user("Split it."), user("done")], parent: main, begin: 1_000 + toolMs, finish: 2_000 + toolMs });
+    return waitAtMost(toRecording("sestest", log.entries));
+  };
+  assert.deepEqual([0, 10_000, 60_000, 3_600_000].map(waits), [30_000, 30_000, 120_000, 900_000]);
+});
+
+/** A sub-agent that ends with these words, and requests behind its end: of the main agent, or of a conversation that begins later. */
+function endTold(words: string, tells: string, by: "main" | "new" = "main"): boolean {
+  const log = new LogBuilder();
+  const chat = [user("Split it.")];
+  const first = log.call({ messages: chat, says: assistant("I split it.") });
+  const part = log.call({ messages: [user("Do the part.")], says: assistant(words) });
+  const second = [...chat, assistant("I split it."), user("started")];
+  const root = by === "main" ? first : log.call({ messages: [user("Begin.")], says: assistant("I begin.") });
+  const before = log.call({ messages: second, says: assistant("I go on."), parent: root });
+  log.call({ messages: [...second, assistant("I go on."), user(tells)], parent: before });
+  const recording = toRecording("sestest", log.entries);
+  const places = placeAnswers(recording, cutAfter(recording, null).answered);
+  const own = recording.calls.find(({ call }) => call.id === part) ?? assert.fail();
+  return places.find(({ id }) => id === part)?.at !== own.endedAt;
+}
+
+test("an end is told of by its last words only where they are long enough, in a conversation older than the end", () => {
+  assert.ok(endTold(told, `it says: ${told}`));
+  assert.ok(!endTold("}", "function main() {}"), "too short");
+  assert.ok(!endTold(told, `it says: ${told}`, "new"), "begun later");
+});
+
+test("the ends of many sub-agents are looked for in bounded time, and the rest keep the recorded order", () => {
+  const log = new LogBuilder();
+  const first = log.call({ messages: [user("Split it.")], says: assistant("I split it.") });
+  for (let part = 0; part < 300; part++) log.call({ messages: [user(`Do part ${part}.`)], says: assistant(told) });
+  const long = user("x".repeat(900_000));
+  log.call({ messages: [user("Split it."), assistant("I split it."), long, user(told.repeat(400))], parent: first });
+  const recording = toRecording("sestest", log.entries);
+  const places = placeAnswers(recording, cutAfter(recording, null).answered);
+  const moved = places.filter(({ id, at }) => recording.calls.some(({ call, endedAt }) => call.id === id && endedAt !== at));
+  assert.ok(moved.length > 0 && moved.length < 30, `${moved.length}`);
 });
