@@ -77,7 +77,7 @@ class EndsTold {
     for (const one of this.#work) {
       const root = this.#rootOf(one);
       if (one.begunAt < endedAt || root === this.#rootOf(end)) continue;
-      // Whoever is told of it began it, so its conversation is older.
+      // The conversation that is told of it began it, so it is older.
       if ((this.#byId.get(root) ?? one).begunAt > endedAt) continue;
       if (++looked > bounds.requests) return null;
       const key = `${one.call.id} ${words}`;
