@@ -1,11 +1,10 @@
 /** The contract of every ledger for groups that are trees: forks are claimed round by round, after the rollouts that they fork. */
 import assert from "node:assert/strict";
-import { test as nodeTest, type TestContext } from "node:test";
+import type { TestContext } from "node:test";
 import { type AttemptResult, type Claim, GroupPart, type Ledger, SetSpec } from "../../service/ledger/index.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { nameWeights } from "../fakes/records/name-weights.ts";
-import { need } from "../needs.ts";
-import { ledgerDrivers } from "./ledger-drivers.ts";
+import { ledgerDrivers, ledgerTest, openFor } from "./ledger-drivers.ts";
 
 const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
 const part = (key: string, more: object = {}) => GroupPart.parse({ group_key: key, task: task(key), ...more });
@@ -13,18 +12,12 @@ const payload = { key: "s/r/1-0.json.zst", sha256: "0", bytes: 1 };
 const measured = (more: Partial<AttemptResult> = {}) => attemptResult({ payload, ...more });
 const placesOf = (claims: readonly Claim[]) => claims.map(({ group_key, index }) => `${group_key}/${index}`).sort();
 
-for (const { name, needs, place } of ledgerDrivers()) {
-  const test = (title: string, does: (t: TestContext) => Promise<void>) =>
-    nodeTest(`${name}: ${title}`, async (t) => {
-      if (needs === undefined || (await need(t, needs))) await does(t);
-    });
+for (const driver of ledgerDrivers()) {
+  const { place } = driver;
+  const test = ledgerTest(driver);
   const begin = async (t: TestContext, more: object = {}) => {
     const at = place();
-    const open = async () => {
-      const ledger = await at.open();
-      t.after(() => ledger[Symbol.asyncDispose]());
-      return ledger;
-    };
+    const open = () => openFor(t, at);
     const ledger = await open();
     const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 2, branching: { leaves: 7, depth: 2 }, ...more }));
     return { ledger, again: open, pass: at.pass, set, lease: await ledger.join({ name: "n", slots: 9 }) };

@@ -1,10 +1,11 @@
 /** Every ledger driver, as its contract suites open it. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { type TestContext, test } from "node:test";
 import { type Allocations, type Ledger, PostgresLedger, SqliteLedger } from "../../service/ledger/index.ts";
 import { PostgresPlace, postgresFor } from "../fakes/machine/postgres.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
-import type { Need } from "../needs.ts";
+import { type Need, need } from "../needs.ts";
 
 /**
  * A ledger at a place; another `open` there is a process that begins after the first one was killed. `atOnce`: rollouts that end in one
@@ -18,6 +19,21 @@ export type LedgerPlace = {
 
 /** `searches`: how many orders of events are tried. Each asks a server some thousand times. */
 export type LedgerDriver = { name: string; needs?: Need; searches: number; place: () => LedgerPlace };
+
+/** Returns the `test` of one driver: titles begin with the driver's name, and a test without what the driver needs is left out. */
+export function ledgerTest({ name, needs }: Pick<LedgerDriver, "name" | "needs">) {
+  return (title: string, does: (t: TestContext) => Promise<void>, options: object = {}) =>
+    test(`${name}: ${title}`, options, async (t) => {
+      if (needs === undefined || (await need(t, needs))) await does(t);
+    });
+}
+
+/** Opens the ledger at this place until the test ends. */
+export async function openFor(t: TestContext, at: LedgerPlace, atOnce?: number): Promise<Ledger> {
+  const ledger = await at.open(atOnce);
+  t.after(() => ledger[Symbol.asyncDispose]());
+  return ledger;
+}
 
 /** For one test file, whose end takes the places away. */
 export function ledgerDrivers(): LedgerDriver[] {

@@ -1,10 +1,9 @@
 /** What every ledger promises of ends of many: they go in parts, and whatever dies in between, each rollout ends once. */
 import assert from "node:assert/strict";
-import { test as nodeTest, type TestContext } from "node:test";
+import type { TestContext } from "node:test";
 import { type Claim, GroupPart, type Lease, type Ledger, SetSpec } from "../../service/ledger/index.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
-import { need } from "../needs.ts";
-import { ledgerDrivers } from "./ledger-drivers.ts";
+import { ledgerDrivers, ledgerTest, openFor } from "./ledger-drivers.ts";
 
 const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
 const part = (key: string, more: object = {}) => GroupPart.parse({ group_key: key, task: task(key), ...more });
@@ -12,19 +11,13 @@ const parts = (count: number, from = 0) => Array.from({ length: count }, (_, at)
 
 type Begun = { ledger: Ledger; again(): Promise<Ledger>; pass(seconds: number): Promise<void>; set: string; lease: Lease };
 
-for (const { name, needs, place } of ledgerDrivers()) {
-  const test = (title: string, does: (t: TestContext) => Promise<void>) =>
-    nodeTest(`${name}: ${title}`, async (t) => {
-      if (needs === undefined || (await need(t, needs))) await does(t);
-    });
+for (const driver of ledgerDrivers()) {
+  const { name, place } = driver;
+  const test = ledgerTest(driver);
   /** Three rollouts end in one transaction. */
   const begin = async (t: TestContext, spec: object): Promise<Begun> => {
     const at = place();
-    const open = async () => {
-      const ledger = await at.open(3);
-      t.after(() => ledger[Symbol.asyncDispose]());
-      return ledger;
-    };
+    const open = () => openFor(t, at, 3);
     const ledger = await open();
     const { set_id } = await ledger.putSet("s", SetSpec.parse(spec));
     return { ledger, again: open, pass: at.pass, set: set_id, lease: await ledger.join({ name: "n", slots: 9 }) };

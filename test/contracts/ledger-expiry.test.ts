@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { test as nodeTest, type TestContext } from "node:test";
+import type { TestContext } from "node:test";
 import fc from "fast-check";
 import { type Blobs, FolderBlobs, getPacked, putPacked } from "../../service/blobs/index.ts";
 import { sweep } from "../../service/expiry-sweep.ts";
@@ -10,8 +10,7 @@ import { type AttemptName, type Claim, GroupPart, type Ledger, SetSpec, type Sup
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { nameWeights } from "../fakes/records/name-weights.ts";
-import { need } from "../needs.ts";
-import { type LedgerPlace, ledgerDrivers } from "./ledger-drivers.ts";
+import { type LedgerPlace, ledgerDrivers, ledgerTest, openFor } from "./ledger-drivers.ts";
 
 const spec = (more: object = {}) => SetSpec.parse({ samples: 2, ...more });
 const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
@@ -20,15 +19,12 @@ const gone = { code: "not_found", status: 410 };
 const forever = new AbortController().signal;
 const scratch = scratchFolder("ledger-expiry");
 
-for (const { name, needs, searches, place } of ledgerDrivers()) {
-  const test = (title: string, work: (t: TestContext) => Promise<void>, options: object = {}) =>
-    nodeTest(`${name}: ${title}`, options, async (t) => {
-      if (needs === undefined || (await need(t, needs))) await work(t);
-    });
+for (const driver of ledgerDrivers()) {
+  const { name, searches, place } = driver;
+  const test = ledgerTest(driver);
   const fresh = async (t: TestContext, more: object = {}) => {
     const at = place();
-    const ledger = await at.open();
-    t.after(() => ledger[Symbol.asyncDispose]());
+    const ledger = await openFor(t, at);
     const { set_id: set } = await ledger.putSet("s", spec(more));
     const lease = await ledger.join({ name: "n", slots: 9 });
     const finish = async (count: number, more: object = {}) => {
@@ -152,8 +148,7 @@ for (const { name, needs, searches, place } of ledgerDrivers()) {
 
   test("without a consumer results expire only where the set says so, and never where it says that", async (t) => {
     const at = place();
-    const ledger = await at.open();
-    t.after(() => ledger[Symbol.asyncDispose]());
+    const ledger = await openFor(t, at);
     const lease = await ledger.join({ name: "n", slots: 9 });
     const specs = { silent: {}, never: { expire_after: null }, unread: { expire_after: { seconds: 100, unread: true } } };
     const ids: Record<string, string> = {};

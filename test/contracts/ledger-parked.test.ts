@@ -1,30 +1,23 @@
 /** What every ledger promises of rollouts that a cut parks (`straggler_cut` with `rest: park`). */
 import assert from "node:assert/strict";
-import { test as nodeTest, type TestContext } from "node:test";
+import type { TestContext } from "node:test";
 import { type Claim, GroupPart, type Lease, type Ledger, SetSpec } from "../../service/ledger/index.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { nameWeights } from "../fakes/records/name-weights.ts";
-import { need } from "../needs.ts";
-import { ledgerDrivers } from "./ledger-drivers.ts";
+import { ledgerDrivers, ledgerTest, openFor } from "./ledger-drivers.ts";
 
 const task = (id: string) => ({ task_id: id, instruction: "Do it.", grader: { kind: "script", command: ["true"] } });
 /** Two groups have one task where only the word before the slash is the same. */
 const part = (key: string) => GroupPart.parse({ group_key: key, task: task(key.split("/")[0] ?? key) });
 const cut = { share: 0.5, seconds: 10, rest: "park" } as const;
 
-for (const { name, needs, place } of ledgerDrivers()) {
-  const test = (title: string, does: (t: TestContext) => Promise<void>) =>
-    nodeTest(`${name}: ${title}`, async (t) => {
-      if (needs === undefined || (await need(t, needs))) await does(t);
-    });
+for (const driver of ledgerDrivers()) {
+  const { place } = driver;
+  const test = ledgerTest(driver);
 
   const fresh = async (t: TestContext, more: object = {}) => {
     const at = place();
-    const open = async () => {
-      const ledger = await at.open();
-      t.after(() => ledger[Symbol.asyncDispose]());
-      return ledger;
-    };
+    const open = () => openFor(t, at);
     const ledger = await open();
     const { set_id: set } = await ledger.putSet("s", SetSpec.parse({ samples: 2, straggler_cut: cut, ...more }));
     const lease = await ledger.join({ name: "n", slots: 9 });

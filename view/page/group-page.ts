@@ -11,7 +11,7 @@ export type GroupSample = {
   rollout: ViewedRollout;
   why: string;
   diff: SessionDiff | string | null;
-  /** What it did after the parting; of the reference, from its first turn on. null: nothing, or it was not read. */
+  /** What the sample did after it parted. For the reference: from its first turn on. null: it did nothing more, or its log was not read. */
   did: string | null;
 };
 
