@@ -4,12 +4,9 @@
  */
 import { posix } from "node:path";
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../base/errors.ts";
+import { AlidadeError } from "../base/errors.ts";
 import { isBelow, matchesAny } from "../base/files/file-tree.ts";
 import type { Services } from "../base/schema/environment/services.ts";
-import { readJson } from "../base/schema/read-json.ts";
-import { changedRows } from "./bounded/changed-rows.ts";
-import { queryRows } from "./bounded/query-rows.ts";
 import type { Grader, Misfit } from "./grader.ts";
 import {
   conditionFields,
@@ -19,12 +16,13 @@ import {
   looseTexts,
   oneCondition,
   textOfValue,
-  valueAt,
   whyTooLong,
 } from "./rules/condition.ts";
 import { type RuleResult, ruleVerdict } from "./rules/rule-verdict.ts";
-import { answersWell, mostAnswerBytes, type QuestionToService, type ServiceReply } from "./work/ask-service.ts";
-import { type FileContent, mostBytes } from "./work/layer-contents.ts";
+import { databaseOf } from "./state/database.ts";
+import { answeredValue, type OnQueryError, type StateReading, valueIn } from "./state/value.ts";
+import { whyChanged } from "./state/why-changed.ts";
+import type { QuestionToService } from "./work/ask-service.ts";
 import { LeftFiles } from "./work/left-files.ts";
 import { type ServiceFile, ServiceFiles } from "./work/service-files.ts";
 import { workEvidence } from "./work/work.ts";
@@ -238,8 +236,6 @@ async function whyNot(check: Check, places: Places, signal: AbortSignal): Promis
   return holds === null ? "the pattern was not decided in time" : `it is ${textOfValue(found.value).slice(0, 200) || "not there"}`;
 }
 
-type StateReading = { value: unknown } | { problem: string };
-
 async function readingOf(
   { service, file = "", json, query, http }: Check,
   { files, services }: Places,
@@ -262,93 +258,4 @@ async function readingOf(
     if (!("problem" in wasReadable) && wasReadable.value !== undefined) return { problem: error };
     throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be read, and could not be before the agent: ${error}`);
   });
-}
-
-/** Decides about a query that cannot be made. */
-type OnQueryError = (error: string) => StateReading | Promise<StateReading>;
-
-/** A file, and what SQLite keeps beside it: the log of commits that are not in it yet, and the journal that takes changes back. */
-type DatabaseRead = { content: FileContent; log: FileContent; journal: FileContent };
-
-function databaseOf(services: ServiceFiles, when: "before" | "after", { service, file }: ServiceFile): DatabaseRead {
-  const at = (path: string) => services[when]({ service, file: path });
-  return { content: at(file), log: at(`${file}-wal`), journal: at(`${file}-journal`) };
-}
-
-/** How a rollback journal begins whose transaction has not ended (SQLite's file format, part 3). */
-const hotJournal = Buffer.from("d9d505f920a163d7", "hex");
-
-/**
- * Why the file does not say which rows are committed; null if it does. A journal is not played back: it comes from the agent's
- * services, and it may name other files to be removed.
- */
-function whyNotCommitted({ log, journal }: DatabaseRead): string | null {
-  if (log === "too large" || journal === "too large") return `the files beside the database have more than ${mostBytes} bytes`;
-  const isHot = journal?.subarray(0, hotJournal.length).equals(hotJournal) === true;
-  return isHot ? "a transaction on it had not ended (its -journal is there): commit, or roll back" : null;
-}
-
-async function valueIn(
-  read: DatabaseRead,
-  { json, query }: Pick<Check, "json" | "query">,
-  onError: OnQueryError,
-  signal: AbortSignal,
-): Promise<StateReading> {
-  const { content, log } = read;
-  if (content === "too large") return { problem: `the files that are looked at have more than ${mostBytes} bytes` };
-  if (content === null) return { value: undefined };
-  if (query !== undefined) {
-    const why = whyNotCommitted(read);
-    if (why !== null) return { problem: why };
-    const rows = await queryRows(content, Buffer.isBuffer(log) ? log : null, query, signal);
-    return "error" in rows ? onError(rows.error) : { value: rows.rows };
-  }
-  return json === undefined ? { value: content.toString("utf8") } : jsonAt(content.toString("utf8"), json);
-}
-
-function jsonAt(text: string, json: string): StateReading {
-  try {
-    return { value: valueAt(readJson(text), json) };
-  } catch (error) {
-    return { problem: `it is no JSON: ${messageOf(error).slice(0, 200)}` };
-  }
-}
-
-/** What is not found is not there. Another failure says nothing about the work, but where the agent brought it about. An agent can make an answer too large. */
-function answeredValue(reply: ServiceReply, json: string | undefined): StateReading {
-  if ("problem" in reply) return { problem: reply.problem };
-  const { status, body } = reply;
-  if (status === 404) return { value: undefined };
-  if (!answersWell(reply))
-    throw new AlidadeError("grader_error", `a service answered with the status ${status}: ${body?.slice(0, 200) ?? "a large answer"}`);
-  if (body === null) return { problem: `the answer has more than ${mostAnswerBytes} bytes` };
-  return json === undefined ? { value: body } : jsonAt(body, json);
-}
-
-type UnchangedOf = ServiceFile & z.infer<typeof Unchanged>;
-
-async function whyChanged(
-  { service, file, except }: UnchangedOf,
-  services: ServiceFiles,
-  differing: string[],
-  signal: AbortSignal,
-): Promise<string | null> {
-  const at = (when: "before" | "after") => {
-    const read = databaseOf(services, when, { service, file });
-    const { content, log } = read;
-    return Buffer.isBuffer(content) ? { content, log: Buffer.isBuffer(log) ? log : null, why: whyNotCommitted(read) } : null;
-  };
-  const [before, after] = [at("before"), at("after")];
-  if (before?.why) throw new AlidadeError("grader_error", `${file} of the service ${service}, before the agent began: ${before.why}`);
-  if (after?.why) return after.why;
-  if (before === null) throw new AlidadeError("grader_error", `${file} of the service ${service} was not there before the agent began`);
-  if (after === null) return "it is not there any more, or too large";
-  const found = await changedRows(before, after, except, signal);
-  if ("error" in found) {
-    // What could be read before the agent, and cannot now, is what its calls left.
-    if (!("error" in (await changedRows(before, before, except, signal)))) return `it cannot be compared any more: ${found.error}`;
-    throw new AlidadeError("grader_error", `${file} of the service ${service} cannot be compared: ${found.error}`);
-  }
-  differing.push(...found.rows);
-  return found.count === 0 ? null : `${found.count} rows differ: ${found.rows.join("; ")}`;
 }

@@ -179,8 +179,7 @@ function describeImage(part: ImagePart): string {
  * exactly stays in the parent's run.
  */
 function toBranches(turns: TurnView[]): BranchView[] {
-  const children = new Map<number | null, TurnView[]>();
-  for (const turn of turns) children.set(turn.parent, [...(children.get(turn.parent) ?? []), turn]);
+  const children = Map.groupBy(turns, ({ parent }) => parent);
   const branches: BranchView[] = [];
   const roots = children.get(null) ?? [];
   const stack = roots.map((turn, at): Hanging => ({ turn, depth: 0, lasts: [at === roots.length - 1], follows: false })).reverse();

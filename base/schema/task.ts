@@ -161,7 +161,7 @@ export type ToolCallOrder = z.infer<typeof ToolCallOrder>;
 /** Bounds a solution. A longer one is not written by hand. */
 const mostCalls = 1_000;
 
-/** One step of a task: what its agent gets. Its grader stands under the same name in the task's grader of kind `steps`. */
+/** What the agent gets for one step of a task. The step's grader has the same name, in the task's grader of kind `steps`. */
 export const TaskStep = z.strictObject({
   name: z.string().regex(/^[A-Za-z0-9][\w.-]{0,99}$/, "letters, digits, dot, dash and underscore, at most 100"),
   instruction: z.string().min(1),
@@ -221,8 +221,8 @@ export const Task = z.strictObject({
     .optional()
     .describe("calls that must not earn more than none, by a name that says what is wrong with them"),
   /**
-   * The agent does these one after the other, in one sandbox, and what each leaves is graded by itself. Each has its own
-   * instruction, and no agent reads `instruction`; `agent_seconds` and `grade_seconds` of the limits are those of all together.
+   * Steps that the agent does one after the other in one sandbox. Each step is graded by itself. The agent reads the instruction of
+   * each step, and not the task's `instruction`. `limits.agent_seconds` and `limits.grade_seconds` bound all steps together.
    */
   steps: z.array(TaskStep).min(1).max(100).optional(),
   data_source: z.string().nullable().default(null),

@@ -5,6 +5,11 @@ import { readLayer, type WorkLayer } from "../../base/files/layer.ts";
 /** Bounds the files of one layer that are looked at, together. As much as the state of one service may hold. */
 export const mostBytes = 128 * 1024 * 1024;
 
+/** A SQLite database, the log of commits that are not in it yet, and the journal that takes changes back. */
+export function databaseFiles(path: string): string[] {
+  return [path, `${path}-wal`, `${path}-journal`];
+}
+
 export type FileContent = Buffer | "too large" | null;
 
 /** One pass over the layer, to its end. `room`: for the bytes of all together. A path that is no file has no entry. */

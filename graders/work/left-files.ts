@@ -4,7 +4,7 @@ import { AlidadeError } from "../../base/errors.ts";
 import type { Change } from "../../base/files/layer.ts";
 import type { Sandbox } from "../../sandboxes/index.ts";
 import type { GradeContext } from "../grader.ts";
-import { contentsOf, type FileContent } from "./layer-contents.ts";
+import { contentsOf, databaseFiles, type FileContent } from "./layer-contents.ts";
 
 /** Reads changed files from the work, and all others from a fresh sandbox, which is made only if one is read. */
 export class LeftFiles implements AsyncDisposable {
@@ -19,10 +19,10 @@ export class LeftFiles implements AsyncDisposable {
     this.#changed = changed;
   }
 
-  /** Reads those of `paths` that the work changed, and databases' logs beside them. A path is absolute or from the workdir. */
+  /** Reads those of `paths` that the work changed, and what SQLite keeps beside them. A path is absolute or from the workdir. */
   static async open(paths: readonly string[], context: GradeContext): Promise<LeftFiles> {
     const changes = new Map(context.work.changes.map((change) => [change.path, change]));
-    const wanted = new Set(paths.flatMap((path) => [path, `${path}-wal`]).map((path) => absolutePath(path, context)));
+    const wanted = new Set(paths.flatMap(databaseFiles).map((path) => absolutePath(path, context)));
     const changed = [...wanted].filter((path) => changes.get(path)?.type === "file");
     return new LeftFiles(context, changes, changed.length === 0 ? new Map() : await contentsOf(context.work, new Set(changed)));
   }

@@ -7,7 +7,7 @@ import { readJson } from "../../base/schema/read-json.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { GradeContext, ServiceReadings } from "../grader.ts";
 import { answerPath, type QuestionToService, type ServiceReply, statePath } from "./ask-service.ts";
-import { contentsOf, type FileContent, mostBytes } from "./layer-contents.ts";
+import { contentsOf, databaseFiles, type FileContent, mostBytes } from "./layer-contents.ts";
 
 /** A file of a service, by its absolute path there. */
 export type ServiceFile = { service: string; file: string };
@@ -39,9 +39,7 @@ export class ServiceFiles {
     for (const service of [...changes, ...questions.map((one) => one.service)]) stateOf(task, service);
     if (services === undefined)
       throw new AlidadeError("grader_error", "The services of this task were not read: it is graded with them by a run alone.");
-    const paths = new Set(
-      files.flatMap(({ service, file }) => [file, `${file}-wal`, `${file}-journal`].map((path) => statePath(service, path))),
-    );
+    const paths = new Set(files.flatMap(({ service, file }) => databaseFiles(file).map((path) => statePath(service, path))));
     // Each service may hold so much. What one holds must not keep another's files from being read.
     const room = mostBytes * Math.max(1, new Set([...files, ...questions].map(({ service }) => service)).size);
     const before = await contentsOf(services.before, paths, room);

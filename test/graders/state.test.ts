@@ -30,6 +30,23 @@ function database(sql: string): { db: Buffer; wal: Buffer } {
   }
 }
 
+/** A database in the middle of a transaction that closes a ticket, and the journal beside it. */
+function unfinished(): { db: Buffer; journal: Buffer } {
+  const folder = mkdtempSync(join(tmpdir(), "alidade-db-"));
+  try {
+    const made = new DatabaseSync(join(folder, "a.db"));
+    made.exec("CREATE TABLE t (status TEXT); CREATE TABLE log (said TEXT); INSERT INTO t VALUES ('open')");
+    made.exec("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN; UPDATE t SET status = 'closed'");
+    const many = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 5000)";
+    made.exec(`${many} INSERT INTO log SELECT printf('%0200d', i) FROM n`);
+    const bytes = { db: readFileSync(join(folder, "a.db")), journal: readFileSync(join(folder, "a.db-journal")) };
+    made.close();
+    return bytes;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 async function verdictOn(base: TreeFile[], left: TreeFile[], spec: object) {
   const environment = { files: await folderOf(base) };
   const task = Task.parse({ task_id: "s", instruction: "i", environment, grader: { kind: "state", ...spec } });
@@ -66,6 +83,14 @@ for (const [title, check, reward] of [
     const verdict = await verdictOn(base, left(), { checks: [check] });
     assert.deepEqual([verdict.reward, verdict.status, verdict.tier], [reward, "graded", "T3"], JSON.stringify(verdict.evidence));
   });
+
+test("rows of a transaction that the work has not ended are not committed", async () => {
+  const { db, journal } = unfinished();
+  const check = { file: "app.db", query: "SELECT status FROM t", equals: [["closed"]] };
+  const verdict = await verdictOn(base, [...base, file("app.db", db), file("app.db-journal", journal)], { checks: [check] });
+  assert.equal(verdict.reward, 0);
+  assert.match(JSON.stringify(verdict.evidence.failed), /a transaction on it had not ended/);
+});
 
 test("nothing else was changed: an added, a changed and a removed file each count", async () => {
   const spec = { only: ["out/**"] };

@@ -34,13 +34,13 @@ const histories = `CREATE TABLE histories (
   set_id text NOT NULL, task_id text NOT NULL, history text NOT NULL, PRIMARY KEY (set_id, task_id)
 ) ${busy}`;
 
-/** `node`: where the attempt of a parked rollout still ends; `taken_by`: the rollout that goes on from it. */
+/** Parked rollouts. `node`: the node that has not ended the rollout's attempt yet. `taken_by`: the rollout that goes on from it. */
 const parked = `CREATE TABLE parked (
   rollout_id text PRIMARY KEY, set_id text NOT NULL, task_hash text NOT NULL, group_id text NOT NULL, sample_index integer NOT NULL,
   attempt integer NOT NULL, step bigint, since bigint NOT NULL, node text, taken_by text
 ) ${busy}`;
 
-/** How many are parked no more, by why. */
+/** Counts the rollouts that are no longer parked, for each reason. */
 const unparked = `CREATE TABLE unparked (set_id text NOT NULL, reason text NOT NULL, n bigint NOT NULL, PRIMARY KEY (set_id, reason)) ${busy}`;
 
 /** A schema has the tables that stood here when it was made, so each new table or index is a new layout. */
