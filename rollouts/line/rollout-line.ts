@@ -45,8 +45,11 @@ export interface RolloutSource<Claim extends ClaimedRollout, End extends LineEnd
   attempt(claim: Claim, signals: { signal: AbortSignal; drain: AbortSignal }, slot: Slot): Promise<End>;
   /** Tells whether a rollout gets another attempt after `broken`. */
   mayRepeat(claim: Claim, broken: ErrorCode): boolean;
-  /** Puts the rollout back for its next attempt. `broken`: null if this attempt does not count, because the line was stopped or drained. */
-  again(claim: Claim, broken: ErrorCode | null): Promise<void>;
+  /**
+   * Puts the rollout back for its next attempt. `broken`: null if this attempt does not count, because the line was stopped or drained.
+   * `end`: null if it did not begin.
+   */
+  again(claim: Claim, broken: ErrorCode | null, end: End | null): Promise<void>;
   /** Ends the rollout with `end`. */
   over(claim: Claim, end: End): Promise<void>;
   /** Ends the rollout without an attempt. */
@@ -155,15 +158,16 @@ export class RolloutLine<Claim extends ClaimedRollout, End extends LineEnd, Slot
     const aside = this.#asideOf(claim);
     if (aside !== null) return source.aside(claim, aside);
     const end = await this.#inTurn(one, signal);
-    if (end === null) return source.again(claim, null);
+    if (end === null) return source.again(claim, null, null);
     if (stop.signal.aborted) return source.stopped?.(claim, end);
     source.ended?.(claim, end);
     const { broken } = end;
-    if (this.#signal.aborted && broken === "cancelled") return source.again(claim, null);
+    if (this.#signal.aborted && broken === "cancelled") return source.again(claim, null, end);
     if (broken === null || !source.mayRepeat(claim, broken)) return this.#over(claim, end);
     const next = { rollout_id: claim.rollout_id, attempt: claim.attempt + 1 };
     await beforeNextAttempt(this.#setup, next, { code: broken, failures: claim.failures + 1 }, AbortSignal.any([signal, this.#drain]));
-    if (!stop.signal.aborted) await source.again(claim, this.#signal.aborted ? null : broken);
+    if (stop.signal.aborted) return source.stopped?.(claim, end);
+    await source.again(claim, this.#signal.aborted ? null : broken, end);
   }
 
   #asideOf({ rollout_id, task: { task_id }, task_hash }: Claim): Aside | null {

@@ -29,6 +29,7 @@ export {
   mostLost,
   mostLostInAll,
   type NodeState,
+  type ParkedEnd,
   type SetState,
   type WholeGroup,
 } from "./ledger.ts";

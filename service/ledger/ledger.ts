@@ -10,6 +10,7 @@
  */
 import type { Waitable } from "../../base/host/changes.ts";
 import { mostKills, mostLives } from "../../base/host/deaths/judge-deaths.ts";
+import type { ParkedReason } from "../../base/schema/reasons/parked.ts";
 import type { ParkedFrom } from "../../base/schema/rollout.ts";
 import type { Task } from "../../base/schema/task.ts";
 import type { ControlChange, ControlState, HeardNode, NodeReport } from "./control-state.ts";
@@ -96,10 +97,10 @@ export interface Ledger extends AsyncDisposable {
    */
   cutStragglers(): Promise<number>;
   /**
-   * An attempt that was cut, and may be parked, has ended on its node. From now on a rollout of a later group may go on from it. `goesOn`:
-   * a finished call of it can be replayed. Returns whether it is parked.
+   * An attempt that was cut, and may be parked, has ended on its node. From now on a rollout of a later group may go on from it, unless
+   * its end is the reason why none does. Returns whether it is parked.
    */
-  letGo(name: AttemptName, goesOn: boolean): Promise<boolean>;
+  letGo(name: AttemptName, end: ParkedEnd): Promise<boolean>;
   /** A signal that fires ends the question, where one can be ended; its reason is thrown. */
   nodes(signal?: AbortSignal): Promise<NodeState[]>;
   /** What keeps results from being read, or old rows from being removed, beside the ledger: each with what it is and how it is ended. */
@@ -235,6 +236,9 @@ export type Claim = AttemptName & {
   /** The parked rollout that it is to go on from, and its attempt; null: it begins at the beginning. */
   parked: { from: ParkedFrom; attempt: number } | null;
 };
+
+/** `goes_on`: a finished call of it can be replayed. */
+export type ParkedEnd = "goes_on" | Extract<ParkedReason, "nothing_sampled" | "broken">;
 
 export type Orders = {
   isLost: boolean;

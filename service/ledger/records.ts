@@ -244,6 +244,11 @@ function contradictions(spec: z.infer<typeof SetFields>): [field: keyof SetSpec,
       "straggler_cut has rest: park beside policy_mode pin, which lets no rollout go on under other weights: leave one of them out",
     ),
     ...when(
+      isParked && isPinned,
+      "straggler_cut",
+      "straggler_cut has rest: park beside pinned_policy, and a parked rollout may have another policy: leave one of them out",
+    ),
+    ...when(
       isParked && spec.group_versions === "same",
       "straggler_cut",
       "straggler_cut has rest: park beside group_versions same, which would mask each rollout that goes on under another policy: leave `rest` out",

@@ -19,7 +19,7 @@ import { attemptPlan } from "./attempt-plan.ts";
 import { attemptResult } from "./attempt-result.ts";
 import type { NodeEnd, Stops } from "./claim-loop.ts";
 import { GroupForks } from "./group-forks.ts";
-import type { LeftAttempts } from "./left-attempts.ts";
+import type { LeftAttempt, LeftAttempts } from "./left-attempts.ts";
 import { LogCopier } from "./log-copier.ts";
 
 export type AttemptSetup = {
@@ -74,12 +74,13 @@ export class Attempts {
     };
     const copier = this.#copierOf(claim);
     const settled = () => copier.remove();
+    const known = this.#left.get(claim.rollout_id);
     try {
       const made = await this.#made(claim, slot, { keep, copier }, { signal, drain });
       if (made === null) return { result: null, record: null, broken: null };
       const { record, trajectory, broken } = made;
       await copier.close(broken);
-      const goesOn = signal.aborted && parks(claim.spec) && (await this.#remember(record));
+      const goesOn = () => this.#remember(claim, record, known);
       return { result: attemptResult({ record, trajectory }, payload), record, broken, settled, goesOn };
     } catch (error) {
       if (drain.aborted && error === drain.reason && !signal.aborted) throw error;
@@ -87,7 +88,8 @@ export class Attempts {
       const isOurs = errorCodes[failure.code] === "infrastructure" && failure.code !== "internal";
       const broken = isOurs ? failure.code : null;
       await copier.close(broken);
-      return { result: nothingMeasured(failure.code, failure.message), record: null, broken, settled };
+      const goesOn = () => this.#remember(claim, null, known);
+      return { result: nothingMeasured(failure.code, failure.message), record: null, broken, settled, goesOn };
     }
   }
 
@@ -124,9 +126,16 @@ export class Attempts {
     return made;
   }
 
-  /** A rollout of a later group may go on from it here. Returns false if no call of it has finished. */
-  async #remember({ rollout_id, attempt, session_id, harness, harness_version, task_hash, resume }: RolloutRecord): Promise<boolean> {
-    if (session_id === null) return false;
+  /**
+   * A rollout of a later group may go on from it here. Returns false if no call of it has finished. `known`: what an earlier attempt of it
+   * had come to; where this one opened no session, that still stands.
+   */
+  async #remember(claim: Claim, record: RolloutRecord | null, known: LeftAttempt | undefined): Promise<boolean> {
+    if (record === null || record.session_id === null) {
+      if (known !== undefined) this.#left.set(claim.rollout_id, known);
+      return known !== undefined || (claim.attempt > 1 && claim.parked === null);
+    }
+    const { rollout_id, attempt, session_id, harness, harness_version, task_hash, resume } = record;
     const log = await this.#node.setup.proxy.sessions.store.read(session_id).catch(() => []);
     if (finishedIn(session_id, log) === 0) return false;
     this.#left.set(rollout_id, { attempt, session_id, harness, harness_version, task_hash, resume });
@@ -193,11 +202,19 @@ export class Attempts {
     }
   }
 
-  #copierOf({ set_id, rollout_id, attempt }: Claim): LogCopier {
+  #copierOf({ set_id, rollout_id, attempt, spec }: Claim): LogCopier {
     const { ledger, blobs, setup } = this.#node;
     const isOn = ledger.isShared && setup.resume !== "again";
     const { store } = setup.proxy.sessions;
-    return new LogCopier({ isOn, blobs, name: `${set_id}/${rollout_id}`, attempt, store, note: (text) => this.note(text) });
+    return new LogCopier({
+      isOn,
+      blobs,
+      name: `${set_id}/${rollout_id}`,
+      attempt,
+      store,
+      parks: parks(spec),
+      note: (text) => this.note(text),
+    });
   }
 
   /** The trajectory is a blob, with the record of its attempt, before the ledger hears of it. */

@@ -16,6 +16,7 @@ import {
   type Lease,
   type Ledger,
   nothingMeasured,
+  type ParkedEnd,
   parks,
   setAside,
 } from "../ledger/index.ts";
@@ -28,8 +29,8 @@ import { LeaseGuard } from "./lease-guard.ts";
 export type NodeEnd = LineEnd & {
   result: AttemptResult | null;
   settled?: () => Promise<void>;
-  /** A later rollout may go on from it: a call of it has finished. */
-  goesOn?: boolean;
+  /** Whether a later rollout may go on from it, if it is parked: a call of it has finished. Left out: none may. */
+  goesOn?: () => Promise<boolean>;
 };
 
 /** `drain`: an attempt that holds no sandbox yet does not begin, and throws the reason of `drain`. */
@@ -234,21 +235,36 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
     return failures < spec.retries;
   }
 
-  async again(claim: Claim, broken: ErrorCode | null): Promise<void> {
-    if ((await this.#written(() => this.#node.ledger.release(claim, broken))) === "fenced") this.#noteTaken(claim);
+  async again(claim: Claim, broken: ErrorCode | null, end: NodeEnd | null): Promise<void> {
+    if ((await this.#written(() => this.#node.ledger.release(claim, broken))) === "queued") return;
+    this.#noteTaken(claim);
+    await this.#letGo(claim, end);
   }
 
-  async over(claim: Claim, { result, settled }: NodeEnd): Promise<void> {
-    if (result !== null && (await this.#finish(claim, result)) === "accepted") await settled?.();
+  async over(claim: Claim, end: NodeEnd): Promise<void> {
+    const { result, settled } = end;
+    if (result === null) return;
+    if ((await this.#finish(claim, result)) === "accepted") await settled?.();
+    else await this.#letGo(claim, end);
   }
 
   async aside(claim: Claim, { of, why }: Aside): Promise<void> {
-    await this.#finish(claim, of === "rollout" ? setAside(why) : nothingMeasured("task_set_aside", why));
+    const result = of === "rollout" ? setAside(why) : nothingMeasured("task_set_aside", why);
+    if ((await this.#finish(claim, result)) === "fenced") await this.#letGo(claim, { result, record: null, broken: null });
   }
 
-  /** One that was cut may be parked. Only now may another rollout go on with its session. */
-  async stopped(claim: Claim, { goesOn = false }: NodeEnd): Promise<void> {
-    if (parks(claim.spec)) await this.#written(() => this.#node.ledger.letGo(claim, goesOn));
+  async stopped(claim: Claim, end: NodeEnd): Promise<void> {
+    await this.#letGo(claim, end);
+  }
+
+  /**
+   * One that was cut may be parked. Only now may another rollout go on with its session: also if it ended by itself before this node
+   * heard of the cut. Then the other one is given all its answers, and is graded. `end`: null if the attempt did not begin.
+   */
+  async #letGo(claim: Claim, end: NodeEnd | null): Promise<void> {
+    if (!parks(claim.spec)) return;
+    const parkedEnd = await parkedEndOf(claim, end);
+    await this.#written(() => this.#node.ledger.letGo(claim, parkedEnd));
   }
 
   failed({ rollout_id }: Claim, error: unknown): void {
@@ -292,4 +308,12 @@ export class ClaimLoop implements RolloutSource<Claim, NodeEnd, ClaimedSets> {
       }
     }
   }
+}
+
+async function parkedEndOf(claim: Claim, end: NodeEnd | null): Promise<ParkedEnd> {
+  // An earlier attempt of it may have sampled. The node that takes it up finds out.
+  if (end === null) return claim.attempt > 1 && claim.failures === 0 && claim.parked === null ? "goes_on" : "nothing_sampled";
+  const { broken, result } = end;
+  if (broken !== "cancelled" && (broken !== null || result?.state !== "completed")) return "broken";
+  return (await end.goesOn?.()) ? "goes_on" : "nothing_sampled";
 }

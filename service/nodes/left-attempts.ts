@@ -4,11 +4,11 @@ import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { latestRecords } from "../../rollouts/index.ts";
 import { brokenBy } from "../../rollouts/line/index.ts";
 
-/** By rollout. What is needed of the last record of each. */
-export type LeftAttempts = Map<
-  string,
-  Pick<RolloutRecord, "attempt" | "session_id" | "harness" | "harness_version" | "task_hash" | "resume">
->;
+/** What is needed of its last record. */
+export type LeftAttempt = Pick<RolloutRecord, "attempt" | "session_id" | "harness" | "harness_version" | "task_hash" | "resume">;
+
+/** By rollout. */
+export type LeftAttempts = Map<string, LeftAttempt>;
 
 /**
  * `file`: the node's records, before it writes. A rollout that is over is among them: the ledger may not have heard of it. One that

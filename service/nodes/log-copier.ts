@@ -19,10 +19,12 @@ export type CopiedAttempt = {
   name: string;
   attempt: number;
   store: Pick<Store, "read" | "media">;
+  /** Another rollout may go on from it, also if it ends by itself (`straggler_cut` with `rest: park`). */
+  parks?: boolean;
   note: (text: string) => void;
 };
 
-/** Time for the last part, when an attempt is given back. */
+/** Time for the last part, when an attempt is given back or may be parked. */
 const lastPartMs = 5_000;
 
 /** Short, because the rollout holds its place meanwhile. Copies that remain are removed with the blobs of the set. */
@@ -70,13 +72,14 @@ export class LogCopier {
   }
 
   /**
-   * Ends the copy. `broken`: the code of the failure that broke the attempt; null: none. A stopped attempt goes on elsewhere, so `close`
-   * waits for its last part. After another failure the rollout begins anew, because a replay would fail at the same place. But if the
+   * Ends the copy. `broken`: the code of the failure that broke the attempt; null: none. A stopped attempt goes on elsewhere, and an
+   * ended one may if it is parked, so `close` waits for its last part. After another failure the rollout begins anew, because a replay would fail at the same place. But if the
    * attempt sampled no call of its own, the failure is this node's. Then the copy of an earlier attempt is kept for the next attempt.
    */
   async close(broken: ErrorCode | null): Promise<void> {
     this.#leave();
-    const timer = setTimeout(() => this.#stop.abort(new Error("its time is over")), broken === "cancelled" ? lastPartMs : 0);
+    const isNeeded = broken === "cancelled" || (broken === null && this.#attempt.parks === true);
+    const timer = setTimeout(() => this.#stop.abort(new Error("its time is over")), isNeeded ? lastPartMs : 0);
     await this.#working;
     clearTimeout(timer);
     this.#isOver = true;

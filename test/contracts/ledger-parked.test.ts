@@ -1,6 +1,7 @@
 /** What every ledger promises of rollouts that a cut parks (`straggler_cut` with `rest: park`). */
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
+import { cutByClock } from "../../service/ledger/group-tools.ts";
 import { type Claim, GroupPart, type Lease, type Ledger, SetSpec } from "../../service/ledger/index.ts";
 import { attemptResult } from "../fakes/records/attempt-result.ts";
 import { nameWeights } from "../fakes/records/name-weights.ts";
@@ -55,9 +56,9 @@ for (const driver of ledgerDrivers()) {
     assert.deepEqual(await parked(), { leaving: 1, waiting: 0, taken_up: 0, ended: {} });
     assert.deepEqual(await claimGroup("t/2"), [null, null], "its node still ends it");
 
-    assert.equal(await ledger.letGo({ ...slow, attempt: 2 }, true), false, "another attempt");
-    assert.equal(await ledger.letGo(slow, true), true);
-    assert.equal(await ledger.letGo(slow, true), false);
+    assert.equal(await ledger.letGo({ ...slow, attempt: 2 }, "goes_on"), false, "another attempt");
+    assert.equal(await ledger.letGo(slow, "goes_on"), true);
+    assert.equal(await ledger.letGo(slow, "goes_on"), false);
     assert.deepEqual(await parked(), { leaving: 0, waiting: 1, taken_up: 0, ended: {} });
     assert.deepEqual(await claimGroup("other/1"), [null, null], "another task");
     const from = { rollout_id: slow.rollout_id, group_id: slow.group_id, sample_index: 1, step: null };
@@ -121,7 +122,10 @@ for (const driver of ledgerDrivers()) {
     const slow = await ledger.claim(lease, 9);
     await at.pass(11);
     assert.equal(await ledger.cutStragglers(), 1);
-    assert.deepEqual(await Promise.all(slow.map((one) => ledger.letGo(one, one.index === 1))), [false, true]);
+    assert.deepEqual(await Promise.all(slow.map((one) => ledger.letGo(one, one.index === 1 ? "goes_on" : "nothing_sampled"))), [
+      false,
+      true,
+    ]);
     assert.deepEqual(await parked(), { leaving: 0, waiting: 1, taken_up: 0, ended: { nothing_sampled: 1 } });
 
     await ledger.submit(set, [part("t/2")]);
@@ -130,7 +134,7 @@ for (const driver of ledgerDrivers()) {
     await ledger.finish(other, attemptResult());
     await at.pass(11);
     assert.equal(await ledger.cutStragglers(), 1);
-    assert.equal(await ledger.letGo(taker, false), false);
+    assert.equal(await ledger.letGo(taker, "nothing_sampled"), false);
     assert.deepEqual(await parked(), { leaving: 0, waiting: 1, taken_up: 1, ended: { nothing_sampled: 2 } });
     const [again] = await claimGroup("t/3");
     assert.equal(again?.from.rollout_id, slow[1]?.rollout_id);
@@ -141,7 +145,7 @@ for (const driver of ledgerDrivers()) {
     const { at, ledger, set, lease, cutGroup, parked } = await fresh(t, bound);
     await nameWeights(ledger, 5);
     const [slow] = (await cutGroup("t/1")) as [Claim];
-    await ledger.letGo(slow, true);
+    await ledger.letGo(slow, "goes_on");
     await nameWeights(ledger, 7);
     await ledger.submit(set, [part("t/2")]);
     const [taker, other] = (await ledger.claim(lease, 9)) as [Claim, Claim];
@@ -149,7 +153,7 @@ for (const driver of ledgerDrivers()) {
     await ledger.finish(other, attemptResult());
     await at.pass(11);
     assert.equal(await ledger.cutStragglers(), 1);
-    assert.equal(await ledger.letGo(taker, true), true);
+    assert.equal(await ledger.letGo(taker, "goes_on"), true);
     await ledger.cutStragglers();
     await ledger.submit(set, [part("t/3")]);
     const [last] = (await ledger.claim(lease, 1)) as [Claim];
@@ -160,7 +164,7 @@ for (const driver of ledgerDrivers()) {
   test("one that is beyond the bound on staleness is not taken up, and is dropped by that name", async (t) => {
     const { ledger, cutGroup, claimGroup, parked } = await fresh(t, { max_version_lag: 1, groups_per_step: 9 });
     await nameWeights(ledger, 5);
-    for (const slow of await cutGroup("t/1")) await ledger.letGo(slow, true);
+    for (const slow of await cutGroup("t/1")) await ledger.letGo(slow, "goes_on");
     await nameWeights(ledger, 7);
     assert.deepEqual(await claimGroup("t/2"), [null, null]);
     await ledger.cutStragglers();
@@ -173,7 +177,7 @@ for (const driver of ledgerDrivers()) {
       straggler_cut: { ...cut, share: 0.1, park_most: 2, park_seconds: 60 },
     });
     const slow = await cutGroup("t/1");
-    for (const one of slow) await ledger.letGo(one, true);
+    for (const one of slow) await ledger.letGo(one, "goes_on");
     await ledger.cutStragglers();
     assert.deepEqual(await parked(), { leaving: 0, waiting: 2, taken_up: 0, ended: { too_many: 1 } });
     await at.pass(61);
@@ -184,7 +188,7 @@ for (const driver of ledgerDrivers()) {
 
   test("what is parked ends with its set", async (t) => {
     const { ledger, set, cutGroup, parked } = await fresh(t);
-    for (const one of await cutGroup("t/1")) await ledger.letGo(one, true);
+    for (const one of await cutGroup("t/1")) await ledger.letGo(one, "goes_on");
     await ledger.cancel({ set }, "no use");
     assert.deepEqual(await parked(), { leaving: 0, waiting: 0, taken_up: 0, ended: { set_cancelled: 1 } });
     const [still] = await cutGroup("t/2");
@@ -192,13 +196,61 @@ for (const driver of ledgerDrivers()) {
     assert.equal(await ledger.isOver(set), true, "nothing waits for it");
     await ledger.cutStragglers();
     assert.deepEqual(await parked(), { leaving: 0, waiting: 0, taken_up: 0, ended: { set_cancelled: 1, set_over: 1 } });
-    assert.equal(await ledger.letGo(still as Claim, true), false);
+    assert.equal(await ledger.letGo(still as Claim, "goes_on"), false);
+  });
+
+  test("what broke before its node heard of the cut is dropped by that name, with what it had taken up", async (t) => {
+    const { at, ledger, set, lease, cutGroup, parked, claimGroup } = await fresh(t);
+    for (const one of await cutGroup("t/1")) await ledger.letGo(one, "goes_on");
+    await ledger.submit(set, [part("t/2")]);
+    const [taker, other] = (await ledger.claim(lease, 9)) as [Claim, Claim];
+    assert.ok(taker.parked);
+    await ledger.finish(other, attemptResult());
+    await at.pass(11);
+    assert.equal(await ledger.cutStragglers(), 1);
+    assert.equal(await ledger.release(taker, "sandbox_lost"), "fenced");
+    assert.equal(await ledger.letGo(taker, "broken"), false);
+    await ledger.cutStragglers();
+    assert.deepEqual(await parked(), { leaving: 0, waiting: 0, taken_up: 1, ended: { broken: 1 } });
+    assert.deepEqual(await claimGroup("t/3"), [null, null]);
+  });
+
+  test("what is cancelled is not parked by a cut that was ordered before", async (t) => {
+    for (const what of ["set", "group"] as const) {
+      const { at, ledger, set, lease, parked, open } = await fresh(t, { samples: 3, straggler_cut: { ...cut, share: 0.1 } });
+      await ledger.submit(set, [part("t/1")]);
+      const [first] = (await ledger.claim(lease, 9)) as [Claim];
+      await ledger.finish(first, attemptResult());
+      // The process that ordered the cut died before it had ended anything.
+      await at.tell(`INSERT INTO endings (set_id, group_key, is_rest, reason, upto)
+        VALUES ('${set}', 't/1', ${ledger.isShared ? "false" : "0"}, '${cutByClock}', 1000000)`);
+      await ledger.cancel(what === "set" ? { set } : { set, group: "t/1" }, "no use");
+      const next = ledger.isShared ? ledger : await open();
+      await next.cutStragglers();
+      const rows = (await next.results(set, null, 9)).map(({ row }) => row.mask_reason);
+      assert.deepEqual(rows.toSorted(), ["cancelled", "cancelled", null], what);
+      assert.deepEqual(await parked(), { leaving: 0, waiting: 0, taken_up: 0, ended: {} }, what);
+    }
+  });
+
+  test("what was taken up by a rollout that is cancelled or fails is counted by that name, once", async (t) => {
+    const { ledger, set, lease, cutGroup, parked } = await fresh(t);
+    for (const one of [...(await cutGroup("t/1")), ...(await cutGroup("u/1"))]) await ledger.letGo(one, "goes_on");
+    await ledger.submit(set, [part("t/2"), part("u/2")]);
+    const claims = await ledger.claim(lease, 9);
+    const takers = claims.filter((one) => one.parked !== null);
+    const [cancelled, failed] = takers as [Claim, Claim];
+    assert.equal(takers.length, 2);
+    await ledger.cancel({ set, rollout: cancelled.rollout_id }, "no use");
+    await ledger.finish(failed, attemptResult({ state: "failed", reward: null }));
+    for (let times = 0; times < 2; times++) await ledger.cutStragglers();
+    assert.deepEqual(await parked(), { leaving: 0, waiting: 0, taken_up: 2, ended: { taker_ended: 2 } });
   });
 
   test("a set that cancels what it cuts parks nothing, and says nothing of it", async (t) => {
     const { ledger, set, cutGroup } = await fresh(t, { straggler_cut: { share: 0.5, seconds: 10 } });
     const [slow] = await cutGroup("t/1");
-    assert.equal(await ledger.letGo(slow as Claim, true), false);
+    assert.equal(await ledger.letGo(slow as Claim, "goes_on"), false);
     const [, row] = (await ledger.results(set, null, 9)).map(({ row }) => row);
     assert.deepEqual([row?.mask_reason, row?.biases, (await ledger.set(set)).parked], ["cancelled", ["straggler_cut"], null]);
   });

@@ -149,6 +149,7 @@ test("fields that contradict each other are one sentence that names field and va
     [{ straggler_cut: { seconds: 1, rest: "hold" } }, "straggler_cut.rest", /straggler_cut\.rest/],
     [{ purpose: "eval", straggler_cut: parks }, "straggler_cut", /purpose eval, whose rollouts belong to their group/],
     [{ policy_mode: "pin", straggler_cut: parks }, "straggler_cut", /beside policy_mode pin/],
+    [{ pinned_policy: "in_force", straggler_cut: parks }, "straggler_cut", /beside pinned_policy/],
     [{ group_versions: "same", straggler_cut: parks }, "straggler_cut", /beside group_versions same/],
     [{ samples: 2, branching: { policy: "uniform", leaves: 4 }, straggler_cut: parks }, "straggler_cut", /beside branching/],
   ] as const) {

@@ -5,6 +5,14 @@ const longer = "submit a later group of its task sooner";
 
 export const parkedReasons = {
   nothing_sampled: { what: "No call of it had finished, so there is nothing to go on from.", cure: null },
+  broken: {
+    what: "Its attempt failed, or the infrastructure broke it, before its node heard of the cut: a replay would go where it broke.",
+    cure: null,
+  },
+  taker_ended: {
+    what: "The rollout that took it up was cancelled or failed, so what it had sampled is in no group.",
+    cure: null,
+  },
   too_stale: {
     what: "The group in which it began was begun at a policy step that is further back than the set's `max_version_lag`.",
     cure: `${longer}, or raise \`max_version_lag\``,

@@ -3,7 +3,7 @@ import type { ParkedReason } from "../../../base/schema/reasons/parked.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import { specOf, toParked } from "../from-rows.ts";
 import { cutByClock, parks } from "../group-tools.ts";
-import type { AttemptName, Claim } from "../ledger.ts";
+import type { AttemptName, Claim, ParkedEnd } from "../ledger.ts";
 import { dropsOf, parkBounds } from "../parking.ts";
 import type { SetSpec } from "../records.ts";
 import type { Transaction } from "./connection/postgres-database.ts";
@@ -24,20 +24,28 @@ export async function park(
        least(groups.step, before.step), ${now}, rollouts.node
      FROM rollouts JOIN groups ON groups.set_id = rollouts.set_id AND groups.key = group_key LEFT JOIN parked AS before ON before.taken_by = rollouts.id
      WHERE rollouts.id = ANY ($1) AND (rollouts.state = 'running' OR rollouts.state = 'queued' AND rollouts.attempt > 0 AND failures = 0)
-     RETURNING rollout_id`,
+     AND NOT ${isCancelled} RETURNING rollout_id`,
     ids,
+    cutByClock,
   );
   return new Set(parked.map(({ rollout_id }) => String(rollout_id)));
 }
 
-/** What a rollout took up while it was at nothing yet waits again. */
-export async function letGo(db: Transaction, { rollout_id, attempt }: AttemptName, goesOn: boolean): Promise<boolean> {
+/** In SQL: the rollout is to end by another order than the clock's, `$2`. */
+const isCancelled = `EXISTS (
+      SELECT FROM endings WHERE endings.set_id = rollouts.set_id AND rollouts.place <= upto
+      AND (endings.group_key IS NULL OR endings.group_key = rollouts.group_key AND NOT is_rest AND endings.reason <> $2)
+    )`;
+
+/** What a rollout took up while it was at nothing yet waits again; what broke goes on in no other. */
+export async function letGo(db: Transaction, { rollout_id, attempt }: AttemptName, end: ParkedEnd): Promise<boolean> {
   const own = "rollout_id = $1 AND attempt = $2 AND node IS NOT NULL";
-  if (goesOn) return (await db.run(`UPDATE parked SET node = NULL WHERE ${own}`, rollout_id, attempt)) > 0;
+  if (end === "goes_on") return (await db.run(`UPDATE parked SET node = NULL WHERE ${own}`, rollout_id, attempt)) > 0;
   const [row] = await db.all(`DELETE FROM parked WHERE ${own} RETURNING set_id`, rollout_id, attempt);
   if (row === undefined) return false;
-  await db.run("UPDATE parked SET taken_by = NULL WHERE taken_by = $1", rollout_id);
-  await count(db, String(row.set_id), "nothing_sampled", 1);
+  if (end === "nothing_sampled") await db.run("UPDATE parked SET taken_by = NULL WHERE taken_by = $1", rollout_id);
+  else await db.run("DELETE FROM parked WHERE taken_by = $1", rollout_id);
+  await count(db, String(row.set_id), end, 1);
   return false;
 }
 
@@ -76,10 +84,15 @@ export async function takeUp(db: Transaction, claim: Claim): Promise<Claim> {
 
 /** Forgets those whose later rollout is over, and drops those that may go on in no later group. `isOver`: of a set. */
 export async function dropParked(db: Transaction, isOver: (set: string) => Promise<boolean>): Promise<void> {
-  await db.run(
-    `DELETE FROM parked USING rollouts WHERE rollouts.id = parked.taken_by AND rollouts.state = 'done'
-     AND NOT EXISTS (SELECT FROM parked AS next WHERE next.rollout_id = parked.taken_by AND next.node IS NOT NULL)`,
+  const lost = await db.all(
+    `WITH over AS (
+       DELETE FROM parked USING rollouts WHERE rollouts.id = parked.taken_by AND rollouts.state = 'done'
+       AND NOT EXISTS (SELECT FROM parked AS next WHERE next.rollout_id = parked.taken_by AND next.node IS NOT NULL)
+       RETURNING parked.set_id, parked.taken_by
+     ) SELECT over.set_id, count(*) AS n FROM over JOIN results ON results.rollout_id = taken_by
+     WHERE results.state <> 'completed' AND entry::jsonb ->> 'mask_reason' IS DISTINCT FROM 'parked' GROUP BY over.set_id`,
   );
+  for (const { set_id, n } of lost) await count(db, String(set_id), "taker_ended", Number(n));
   for (const { set_id } of await db.all("SELECT DISTINCT set_id FROM parked WHERE taken_by IS NULL")) {
     const set = String(set_id);
     const spec = specOf(await setOf(db, set));

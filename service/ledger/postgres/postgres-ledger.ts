@@ -10,7 +10,7 @@ import { type ControlChange, NodeReport, nextControl, pausedMs, stepInForce } fr
 import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal, Superseded } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
-import type { AttemptName, CancelOrder, Claim, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
+import type { AttemptName, CancelOrder, Claim, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec, ParkedEnd } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { askedGroups } from "../submission.ts";
 import { noteStep } from "./admit.ts";
@@ -266,8 +266,8 @@ export class PostgresLedger implements Ledger {
     }
   }
 
-  letGo(name: AttemptName, goesOn: boolean) {
-    return this.#db.transaction((db) => letGo(db, name, goesOn));
+  letGo(name: AttemptName, end: ParkedEnd) {
+    return this.#db.transaction((db) => letGo(db, name, end));
   }
 
   nodes(signal?: AbortSignal) {

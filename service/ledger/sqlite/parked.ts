@@ -2,7 +2,7 @@
 import type { ParkedReason } from "../../../base/schema/reasons/parked.ts";
 import { specOf, toParked } from "../from-rows.ts";
 import { cutByClock, parks } from "../group-tools.ts";
-import type { AttemptName, Claim } from "../ledger.ts";
+import type { AttemptName, Claim, ParkedEnd } from "../ledger.ts";
 import { dropsOf, parkBounds } from "../parking.ts";
 import type { SetSpec } from "../records.ts";
 import type { Database, TableRow } from "./database.ts";
@@ -12,7 +12,8 @@ import { setOf } from "./set-row.ts";
 /** Parks those of these places that a later group may go on from, and returns their places. The caller ends all of them. */
 export function park(db: Database, { spec, reason }: { spec: SetSpec; reason: string }, places: readonly number[], now: number): number[] {
   if (!parks(spec) || reason !== cutByClock) return [];
-  const picked = `json_each(?1) AS picked JOIN rollouts ON place = picked.value AND (state = 'running' OR state = 'queued' AND rollouts.attempt > 0 AND failures = 0)`;
+  const begun = "(state = 'running' OR state = 'queued' AND rollouts.attempt > 0 AND failures = 0)";
+  const picked = `json_each(?1) AS picked JOIN rollouts ON place = picked.value AND ${begun} AND NOT ${isCancelled}`;
   const parked = db.all(`SELECT place FROM ${picked} ORDER BY place`, JSON.stringify(places)).map(({ place }) => Number(place));
   db.run(
     `INSERT INTO parked (rollout_id, set_id, task_hash, group_id, sample_index, attempt, step, since, node)
@@ -25,17 +26,24 @@ export function park(db: Database, { spec, reason }: { spec: SetSpec; reason: st
   return parked;
 }
 
-/** What a rollout took up while it was at nothing yet waits again. */
-export function letGo(db: Database, { rollout_id, attempt }: AttemptName, goesOn: boolean): boolean {
+/** In SQL: the rollout is to end by another order than the clock's. */
+const isCancelled = `EXISTS (
+      SELECT 1 FROM endings WHERE endings.set_id = rollouts.set_id AND rollouts.place <= upto
+      AND (endings.group_key IS NULL OR endings.group_key = rollouts.group_key AND is_rest = 0 AND reason <> '${cutByClock}')
+    )`;
+
+/** What a rollout took up while it was at nothing yet waits again; what broke goes on in no other. */
+export function letGo(db: Database, { rollout_id, attempt }: AttemptName, end: ParkedEnd): boolean {
   const row = db.get("SELECT * FROM parked WHERE rollout_id = ? AND attempt = ? AND node IS NOT NULL", rollout_id, attempt);
   if (row === undefined) return false;
-  if (goesOn) {
+  if (end === "goes_on") {
     db.run("UPDATE parked SET node = NULL WHERE rollout_id = ?", rollout_id);
     return true;
   }
   db.run("DELETE FROM parked WHERE rollout_id = ?", rollout_id);
-  db.run("UPDATE parked SET taken_by = NULL WHERE taken_by = ?", rollout_id);
-  count(db, String(row.set_id), "nothing_sampled");
+  if (end === "nothing_sampled") db.run("UPDATE parked SET taken_by = NULL WHERE taken_by = ?", rollout_id);
+  else db.run("DELETE FROM parked WHERE taken_by = ?", rollout_id);
+  count(db, String(row.set_id), end);
   return false;
 }
 
@@ -70,10 +78,14 @@ export function takeUp(db: Database, claim: Claim, now: number): Claim {
 
 /** Forgets those whose later rollout is over, and drops those that may go on in no later group. `isOver`: of a set. */
 export function dropParked(db: Database, isOver: (set: string) => boolean, now: number): void {
-  db.run(
-    `DELETE FROM parked WHERE taken_by IN (SELECT id FROM rollouts WHERE state = 'done')
-     AND NOT EXISTS (SELECT 1 FROM parked AS next WHERE next.rollout_id = parked.taken_by AND next.node IS NOT NULL)`,
+  const isTakerOver = `taken_by IN (SELECT id FROM rollouts WHERE state = 'done')
+     AND NOT EXISTS (SELECT 1 FROM parked AS next WHERE next.rollout_id = parked.taken_by AND next.node IS NOT NULL)`;
+  const lost = db.all(
+    `SELECT parked.set_id, count(*) AS n FROM parked JOIN results ON results.rollout_id = taken_by
+     WHERE ${isTakerOver} AND results.state <> 'completed' AND row ->> '$.mask_reason' IS NOT 'parked' GROUP BY parked.set_id`,
   );
+  for (const { set_id, n } of lost) count(db, String(set_id), "taker_ended", Number(n));
+  db.run(`DELETE FROM parked WHERE ${isTakerOver}`);
   for (const { set_id } of db.all("SELECT DISTINCT set_id FROM parked WHERE taken_by IS NULL")) {
     const set = String(set_id);
     const at = { now, step: stepOf(db), isOver: isOver(set) };

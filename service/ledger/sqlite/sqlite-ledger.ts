@@ -12,7 +12,7 @@ import type { EngineUse } from "../engine-places.ts";
 import type { Gaps, Removal, Superseded } from "../expiry.ts";
 import { specOf } from "../from-rows.ts";
 import { type Layout, stepsToNow } from "../layout.ts";
-import type { AttemptName, CancelOrder, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec } from "../ledger.ts";
+import type { AttemptName, CancelOrder, ClaimedSets, KeptPlace, Lease, Ledger, NodeSpec, ParkedEnd } from "../ledger.ts";
 import type { AttemptResult, GroupPart, SetSpec } from "../records.ts";
 import { askedGroups } from "../submission.ts";
 import { noteStep } from "./admit.ts";
@@ -216,8 +216,8 @@ export class SqliteLedger implements Ledger {
     }
   }
 
-  async letGo(name: AttemptName, goesOn: boolean) {
-    return this.#write(() => letGo(this.#db, name, goesOn));
+  async letGo(name: AttemptName, end: ParkedEnd) {
+    return this.#write(() => letGo(this.#db, name, end));
   }
 
   async nodes() {
