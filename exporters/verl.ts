@@ -59,6 +59,8 @@ type VerlRow = { uid: string; session_id: number; trajectory: Trajectory; teache
 function toVerl(row: ScoredRow, { uid, session_id, trajectory, teacher }: VerlRow): Record<string, unknown> {
   const { prompt_ids, response_ids, mask, logprobs } = responseOnly(row);
   const steps = policyStepsOf(row, trajectory);
+  // A dummy row has no turn of its own, and verl takes none without a number.
+  const calls = row.dummy ? trajectory.calls : callsOfRow(row, trajectory);
   return {
     key: `${uid}_${session_id}_${row.row_index}`,
     uid,
@@ -73,7 +75,7 @@ function toVerl(row: ScoredRow, { uid, session_id, trajectory, teacher }: VerlRo
     ...routingOf(row),
     reward_score: row.reward,
     reward_extra_info: rolloutComponents(trajectory),
-    num_turns: turnCount(callsOfRow(row, trajectory), trajectory),
+    num_turns: turnCount(calls, trajectory),
     min_global_steps: steps.min,
     max_global_steps: steps.max,
     data_source: trajectory.task.data_source,

@@ -173,6 +173,16 @@ test("verl: prompt and response apart, one key a row", async () => {
   ]);
 });
 
+test("verl: a row of a rollout that trains nothing has the turns of its last conversation, for verl takes none without a number", async () => {
+  const hot = goldenTrajectory();
+  for (const { sampling } of hot.calls) sampling.temperature = 0.5;
+  const { rows } = await exported(exporterNamed("verl"), [hot]);
+  assert.deepEqual(
+    rows.map(({ response_mask, num_turns, reward_score }) => [response_mask, num_turns, reward_score]),
+    [[[0], 3, 1]],
+  );
+});
+
 for (const format of ["slime", "miles"])
   test(`${format}: prompt and response in one, one rollout_id for a rollout's rows`, async () => {
     const { rows } = await written(format);

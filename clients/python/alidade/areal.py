@@ -5,6 +5,8 @@
     with fenced(service, step=version): actor.update_weights(meta); rollout.set_version(version)
 """
 
+import os
+
 from areal.api.workflow_api import RolloutWorkflow
 from areal.utils.data import concat_padded_tensors
 
@@ -23,11 +25,18 @@ class AlidadeWorkflow(RolloutWorkflow):
         """The group's rows as a batch of its size. None, by which AReaL rejects it, where one of its rollouts has no reward: the
         baseline of the others would be another one."""
         task = self._task(data)
-        key = self._live.fresh_key(f"{engine.get_version()}/{task if isinstance(task, str) else task['task_id']}")
+        name = task if isinstance(task, str) else task["task_id"]
+        key = self._live.fresh_key(f"{engine.get_version()}/{name}{_of_rank()}")
         lines = await self._live.rollouts((key, index, task) for index in range(self._live.run.spec["samples"]))
         if not all(is_measured(line) for line in lines):
             return None
         return concat_padded_tensors([trajectory_of(line, self._processor) for line in lines])
+
+
+def _of_rank():
+    """Returns what tells the keys of the trainer's processes apart. Its sampler may give two of them the same task, and each counts its own keys."""
+    rank = os.environ.get("RANK", "0")
+    return "" if rank == "0" else f"/rank-{rank}"
 
 
 def trajectory_of(line, processor=None):

@@ -38,7 +38,7 @@ class Live:
 
     def key_of(self, group, index):
         """Returns the key of a trainer's own group. If the trainer asks for the same place again in one process, the key is a new one,
-        because the earlier rollout was stale or had no reward."""
+        because it did not train on the earlier rollout: it was stale, had no reward, or was filtered out."""
         again = self.fresh_key(f"{group} {index}").rpartition("/")[2]
         return f"{group}" if again == "0" else f"{group}/{again}"
 
@@ -52,8 +52,8 @@ class Live:
             await _unharmed(over)
             line = await self._in_thread(lambda: self._line(rollout))
         else:
-            with self._lock:
-                self._waiting.pop(rollout, None)
+            # Another request may wait for the same rollout.
+            self._tell(rollout, None)
         _log_too_long(line)
         return line
 
@@ -79,10 +79,7 @@ class Live:
     def _follow(self):
         try:
             for self.cursor, key, line in self._read():
-                with self._lock:
-                    over = self._waiting.pop(key, None)
-                if over is not None:
-                    over.set_result(line)
+                self._tell(key, line)
             error = RuntimeError(f"the set {self.run.key} was drained, so it takes no rollout any more")
         except Exception as failed:  # whoever waits gets it, whatever it is
             error = failed
@@ -90,6 +87,12 @@ class Live:
             waiting, self._waiting, self._follower = self._waiting, {}, None
         for over in waiting.values():
             over.set_exception(error)
+
+    def _tell(self, key, line):
+        with self._lock:
+            over = self._waiting.pop(key, None)
+        if over is not None:
+            over.set_result(line)
 
     def _read(self):
         for group in self.run.groups(after=self.cursor, whole=False, payload="none", limit=PAGE, expired="skip"):

@@ -30,7 +30,10 @@ class AlidadeGenerator(GeneratorInterface):
         if batch.training_phase != "train":
             raise ValueError(f"training_phase is {batch.training_phase}: set trainer.eval_interval=-1 and evaluate with a set of your own")
         refuse_other_temperature((input_batch.get("sampling_params") or {}).get("temperature"))
-        asked = [(f"{batch.global_step}/{one.instance_id}", one.repetition_id, self._task(extras)) for one, extras in zip(ids, input_batch["env_extras"])]
+        step = batch.global_step
+        # Dynamic sampling may ask for a prompt again in the same step, for rollouts that it has not seen.
+        keys = [self._live.key_of(f"{step}/{one.instance_id}", one.repetition_id) for one in ids]
+        asked = [(key, one.repetition_id, self._task(extras)) for key, one, extras in zip(keys, ids, input_batch["env_extras"])]
         lines = await self._live.rollouts(asked)
         # A group in which one has no reward has no baseline: it is masked whole, as SkyRL's own agents mask it.
         without = {one.instance_id for one, line in zip(ids, lines) if not self._is_whole(line)}

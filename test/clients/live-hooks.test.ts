@@ -1,0 +1,101 @@
+/** What the live hooks ask the service for and wait for, without any trainer; with the trainers' own loops: `test/interop/trainers/`. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pythonClient } from "../fakes/processes/python-client.ts";
+import { need } from "../needs.ts";
+
+/** A trainer's module that has no more than what its hook imports, and a set that notes the keys that it is asked for. */
+const standIns = `
+import asyncio, json, os, sys, threading
+from types import ModuleType, SimpleNamespace as Of
+
+def stand_in(name, **members):
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        sys.modules.setdefault(".".join(parts[:end]), ModuleType(parts[-1]))
+    vars(sys.modules[name]).update(members)
+
+class Notes:
+    id, key, spec = "s", "notes", {"samples": 2}
+    def __init__(self):
+        self.asked, self.service = [], self
+    def rollout(self, key, index, task, wait):
+        self.asked.append(f"{key} {index}")
+        return self.asked[-1]
+    def request(self, *_, **__):
+        return {"result": {"rollout_id": "r", "reward": None}, "rows": []}
+    def groups(self, **_):
+        threading.Event().wait()
+`;
+
+async function printed(script: string): Promise<unknown> {
+  return JSON.parse(await pythonClient(`${standIns}${script}\nsys.stdout.flush()\nos._exit(0)`)) as unknown;
+}
+
+test("two requests for one rollout both get its line, also if one of them finds it over", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `
+from alidade.live import Live
+class Slow(Notes):
+    looks, asked_once, may_be_read = 0, threading.Event(), threading.Event()
+    def request(self, *_, **__):
+        self.looks += 1
+        if self.looks > 1: return super().request()
+        self.asked_once.set()
+        return {"result": None}
+    def groups(self, **_):
+        self.may_be_read.wait()
+        yield Of(cursor="c", results=[{"rollout_id": "key 0"}])
+        threading.Event().wait()
+async def main():
+    run = Slow()
+    live = Live(run)
+    first = asyncio.create_task(live.rollout("key", 0, "task"))
+    await asyncio.to_thread(run.asked_once.wait)
+    second = await live.rollout("key", 0, "task")
+    run.may_be_read.set()
+    print(json.dumps([second["result"], (await asyncio.wait_for(first, 60))["result"]]))
+asyncio.run(main())`;
+  const over = { rollout_id: "r", reward: null };
+  assert.deepEqual(await printed(script), [over, over]);
+});
+
+test("skyrl: a prompt that is asked for again in its step gets rollouts of its own, and after a restart the same ones again", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `
+stand_in("PIL", Image=None)
+stand_in("skyrl.train.generators.base", GeneratorInterface=object, GeneratorOutput=dict)
+from alidade.skyrl import AlidadeGenerator
+batch = {
+    "batch_metadata": Of(global_step=3, training_phase="train"),
+    "trajectory_ids": [Of(instance_id="a", repetition_id=index) for index in range(2)],
+    "env_extras": [{"task_id": "task"}] * 2,
+}
+async def life(times):
+    run = Notes()
+    generator = AlidadeGenerator(run, step_wise=True)
+    for _ in range(times): await generator.generate(batch)
+    return run.asked
+async def main():
+    print(json.dumps([sorted(await life(2)), sorted(await life(1))]))
+asyncio.run(main())`;
+  const first = ["3/a 0", "3/a 1"];
+  assert.deepEqual(await printed(script), [[...first, "3/a/1 0", "3/a/1 1"], first]);
+});
+
+test("areal: processes of one trainer that get the same task ask for rollouts of their own", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `
+stand_in("areal.api.workflow_api", RolloutWorkflow=object)
+stand_in("areal.utils.data", concat_padded_tensors=list)
+from alidade.areal import AlidadeWorkflow
+async def keys_of(rank):
+    os.environ.pop("RANK", None) if rank is None else os.environ.update(RANK=rank)
+    run = Notes()
+    await AlidadeWorkflow(run).arun_episode(Of(get_version=lambda: 7), {"task_id": "task"})
+    return sorted({asked.split()[0] for asked in run.asked})
+async def main():
+    print(json.dumps([key for rank in (None, "0", "1", "2") for key in await keys_of(rank)]))
+asyncio.run(main())`;
+  assert.deepEqual(await printed(script), ["7/task/0", "7/task/0", "7/task/rank-1/0", "7/task/rank-2/0"]);
+});
