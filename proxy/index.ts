@@ -5,7 +5,7 @@ export { readTlsFiles, type TlsPair } from "./http/tls-files.ts";
 export { assertRoutes, assertServed, strayRoutes } from "./pool/assert-served.ts";
 export type { EngineState } from "./pool/canary.ts";
 export type { EngineSpec } from "./pool/engine-slot.ts";
-export { type Cut, cutAfter, isAnswered, turnsOfMain, turnsToForkAt } from "./replay/cut.ts";
+export { type Cut, cutAfter, isAnswered, placesToForkAt, turnsOfMain, turnsToForkAt } from "./replay/cut.ts";
 export { editedAnswer } from "./replay/edited-answer.ts";
 export { whyNoRecordedPrompt } from "./replay/recorded-prompt.ts";
 export { countFinished, type SessionRecording, toRecording } from "./replay/recording.ts";

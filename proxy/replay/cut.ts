@@ -1,6 +1,7 @@
 /** Where a recording is cut: which of its calls are answered from it, and which place is sampled anew. */
 import { AlidadeError } from "../../base/errors.ts";
 import { isWork } from "./is-work.ts";
+import { mainTurnsOf } from "./main-turns.ts";
 import type { RecordedCall, SessionRecording } from "./recording.ts";
 
 export type Cut = {
@@ -37,13 +38,14 @@ function isCutOff({ outcome }: RecordedCall["call"]): boolean {
 export function cutAfter(recording: SessionRecording, turn: number | null): Cut {
   const { calls, main } = recording;
   const ended = calls.filter(({ call }) => call.turn !== null);
-  const isOfMain = ({ call }: RecordedCall): boolean => main.has(call.id);
   const none = new Set<string>();
-  if (turn === null) return { answered: idsOf(ended), next: null, last: ended.findLast(isOfMain) ?? null, open: none };
+  if (turn === null)
+    return { answered: idsOf(ended), next: null, last: ended.findLast(({ call }) => main.has(call.id)) ?? null, open: none };
+  const turns = mainTurnsOf(recording);
   const last = turn === 0 ? null : turnNamed(recording, turn);
-  const next = last === null ? (calls.find(isOfMain) ?? null) : nextOf(calls.filter(isOfMain), last);
+  const next = turns.nextOf(last);
   if (next === null) return { answered: idsOf(ended), next, last, open: none };
-  const beside = callsBeside(recording, next);
+  const beside = turns.callsBeside(next);
   assertNotBesideItself(recording, beside, turn);
   const before = ended.filter(({ endedAt }) => endedAt !== null && endedAt < next.begunAt);
   return { answered: idsOf(before), next, last, open: idsOf(beside) };
@@ -54,53 +56,48 @@ export function isAnswered({ answered }: Cut, { call }: RecordedCall): boolean {
   return answered.has(call.id) || (call.turn !== null && !isWork(call.begun.request_class));
 }
 
+/** A turn of the main agent, and the recorded call behind it. */
+export type PlaceToFork = { turn: number; next: RecordedCall };
+
 /** The turns behind which a rollout can be sampled anew: those of the main agent beside which it made no other call. 0: its beginning. */
-export function turnsToForkAt(recording: SessionRecording): number[] {
-  return [0, ...turnsOfMain(recording)].filter((turn) => {
-    try {
-      return cutAfter(recording, turn).next !== null;
-    } catch (error) {
-      if (error instanceof AlidadeError) return false;
-      throw error;
-    }
+export function placesToForkAt(recording: SessionRecording): PlaceToFork[] {
+  const turns = mainTurnsOf(recording);
+  return [null, ...turns.finished].flatMap((last) => {
+    const next = turns.nextOf(last);
+    if (next === null || ownBeside(recording, turns.callsBeside(next)) !== undefined) return [];
+    return [{ turn: last?.number ?? 0, next }];
   });
 }
 
+export function turnsToForkAt(recording: SessionRecording): number[] {
+  return placesToForkAt(recording).map(({ turn }) => turn);
+}
+
 /** The numbers of the main agent's finished turns. */
-export function turnsOfMain({ calls, main }: SessionRecording): number[] {
-  return calls.filter(({ call }) => call.turn !== null && main.has(call.id)).map(({ number }) => number);
+export function turnsOfMain(recording: SessionRecording): number[] {
+  return mainTurnsOf(recording).finished.map(({ number }) => number);
 }
 
 function turnNamed(recording: SessionRecording, turn: number): RecordedCall {
   const { calls, main } = recording;
   const found = calls[turn - 1];
+  if (found?.call.turn && main.has(found.call.id)) return found;
   const turns = turnsOfMain(recording);
   const known = turns.length > 0 ? `its turns are ${turns.join(", ")}` : "it has no turn";
   if (found === undefined) throw wrongTurn(`there is no turn ${turn}: ${known}`);
   if (found.call.turn === null) throw wrongTurn(`turn ${turn} has no answer, because its call failed: ${known}`);
-  if (!main.has(found.call.id)) throw wrongTurn(`turn ${turn} is ${kindOf(found)}, and no turn of the main agent: ${known}`);
-  return found;
-}
-
-/** The call that goes on from this turn, or the main agent's next one where its history was written anew. */
-function nextOf(callsOfMain: readonly RecordedCall[], last: RecordedCall): RecordedCall | null {
-  const later = callsOfMain.filter((one) => one.number > last.number);
-  const children = later.filter(({ call }) => call.begun.parent_call_id === last.call.id);
-  return children.find(({ call }) => call.turn !== null) ?? children[0] ?? later[0] ?? null;
-}
-
-/** Calls of other conversations that were being sampled when this one was asked for. If a request was repeated, its last try counts. */
-function callsBeside({ calls }: SessionRecording, next: RecordedCall): RecordedCall[] {
-  const before = calls.filter(({ call, number }) => number < next.number && isWork(call.begun.request_class));
-  const repeated = new Set([...before, next].map(({ call }) => call.begun.retry_of));
-  return before.filter(({ call, endedAt }) => (endedAt ?? Infinity) > next.begunAt && !repeated.has(call.id));
+  throw wrongTurn(`turn ${turn} is ${kindOf(found)}, and no turn of the main agent: ${known}`);
 }
 
 /** The main agent is put back to one place. If it asks for several turns at once, there is none. */
-function assertNotBesideItself({ main }: SessionRecording, beside: readonly RecordedCall[], turn: number): void {
-  const own = beside.find(({ call }) => main.has(call.id));
+function assertNotBesideItself(recording: SessionRecording, beside: readonly RecordedCall[], turn: number): void {
+  const own = ownBeside(recording, beside);
   if (own === undefined) return;
   throw wrongTurn(`turn ${turn} is in the middle of calls that the main agent made side by side (turn ${own.number})`);
+}
+
+function ownBeside({ main }: SessionRecording, beside: readonly RecordedCall[]): RecordedCall | undefined {
+  return beside.find(({ call }) => main.has(call.id));
 }
 
 function kindOf({ call: { begun } }: RecordedCall): string {

@@ -55,6 +55,10 @@ export type PlacedRequest = {
 export class Replay {
   readonly #options: ReplayOptions;
   readonly #byId: ReadonlyMap<string, RecordedCall>;
+  readonly #byParent: ReadonlyMap<string | null, readonly RecordedCall[]>;
+  /** Turns behind which the replayed part has another one. */
+  readonly #continued: ReadonlySet<string>;
+  readonly #required: readonly RecordedCall[];
   readonly #heard = new Heard();
   /** Recorded tool lists, by the lists that were sent in their place. */
   readonly #tools: { sent: readonly Tool[]; recorded: readonly Tool[] }[] = [];
@@ -69,6 +73,9 @@ export class Replay {
   constructor(options: ReplayOptions) {
     this.#options = options;
     this.#byId = new Map(options.recording.calls.map((one) => [one.call.id, one]));
+    this.#byParent = Map.groupBy(options.recording.calls, ({ call }) => call.begun.parent_call_id ?? null);
+    this.#continued = this.#findContinued();
+    this.#required = this.#findRequired();
     this.#order = new RecordedOrder(options.recording, options.cut.answered, options.longestWaitMs);
   }
 
@@ -191,7 +198,7 @@ export class Replay {
     const known = this.#byId.get(parent?.id ?? "");
     // What follows a turn that was sampled here is new, as is what follows the last one of the record.
     if (parent !== null && known === undefined) return null;
-    if (parent !== null && !this.#hasRecordedChild(parent.id)) return null;
+    if (parent !== null && !this.#continued.has(parent.id)) return null;
     const after = known ? `behind turn ${known.number}` : "at the beginning of a conversation";
     return `the record has no request of ${labels.agent} with ${request.messages.length} messages ${after}`;
   }
@@ -240,10 +247,9 @@ export class Replay {
     const { cut } = this.#options;
     let best: RecordedPlace | null = null;
     let later: RecordedPlace | null = null;
-    for (const recorded of this.#options.recording.calls) {
+    for (const recorded of this.#byParent.get(restored.parent?.id ?? null) ?? []) {
       const { begun } = recorded.call;
-      if (this.#taken.has(recorded.call.id) || begun.dialect !== dialect) continue;
-      if ((begun.parent_call_id ?? null) !== (restored.parent?.id ?? null) || !this.#isSameAgent(begun, labels)) continue;
+      if (this.#taken.has(recorded.call.id) || begun.dialect !== dialect || !this.#isSameAgent(begun, labels)) continue;
       const isGiven = isAnswered(cut, recorded);
       const isIn = isGiven || recorded === cut.next || cut.open.has(recorded.call.id);
       if (!isIn && (cut.next === null || recorded.number < cut.next.number)) continue;
@@ -272,26 +278,22 @@ export class Replay {
     return recorded.agent === "main" || ![...this.#agents.values()].includes(recorded.agent);
   }
 
-  #hasRecordedChild(callId: string): boolean {
+  #findContinued(): Set<string> {
     const { recording, cut } = this.#options;
-    return recording.calls.some(
-      (one) =>
-        one.call.begun.parent_call_id === callId &&
-        isWork(one.call.begun.request_class) &&
-        (cut.answered.has(one.call.id) || one === cut.next || cut.open.has(one.call.id)),
-    );
+    const isIn = (one: RecordedCall): boolean => cut.answered.has(one.call.id) || one === cut.next || cut.open.has(one.call.id);
+    const within = recording.calls.filter((one) => isWork(one.call.begun.request_class) && isIn(one));
+    return new Set(within.flatMap(({ call }) => call.begun.parent_call_id ?? []));
   }
 
   /**
    * Answers that a replay to the end must give: those that another recorded turn goes on from, and the last one; of the session's
    * own calls all that had arrived, for what they brought about is to be there again.
    */
-  get #required(): RecordedCall[] {
+  #findRequired(): RecordedCall[] {
     const { recording, cut } = this.#options;
     const isLast = (one: RecordedCall): boolean => (this.isOwn ? one.call.delivery === "complete" : one === cut.last);
     return recording.calls.filter(
-      (one) =>
-        cut.answered.has(one.call.id) && isWork(one.call.begun.request_class) && (isLast(one) || this.#hasRecordedChild(one.call.id)),
+      (one) => cut.answered.has(one.call.id) && isWork(one.call.begun.request_class) && (isLast(one) || this.#continued.has(one.call.id)),
     );
   }
 
