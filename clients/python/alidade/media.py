@@ -15,6 +15,7 @@ what the service gives (base64 by hash).
 """
 
 import base64
+import contextlib
 import io
 import os
 
@@ -55,15 +56,41 @@ def image_type(data):
 
 
 def data_urls(row, pictures):
-    """The same as `data:` URLs."""
-    return [f"data:{image_type(data) or 'image/*'};base64,{base64.b64encode(data).decode()}" for data in read_bytes(row, pictures)]
+    """The same as `data:` URLs, for a trainer that makes pixels itself."""
+    shown = map(plain, read_bytes(row, pictures))
+    return [f"data:{image_type(data) or 'image/*'};base64,{base64.b64encode(data).decode()}" for data in shown]
 
 
 def images(row, pictures):
-    """The same as RGB images of PIL."""
+    """The same as RGB images of PIL, with the pixels that the engine saw."""
+    return [rgb(data) for data in read_bytes(row, pictures)]
+
+
+def rgb(data):
+    """What vLLM makes of the bytes of a picture: turned as its EXIF says, and on white where it is transparent."""
+    from PIL import Image, ImageOps
+
+    image = Image.open(io.BytesIO(data))
+    with contextlib.suppress(Exception):
+        image = ImageOps.exif_transpose(image)
+    if image.mode == "RGB" or not (image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info):
+        return image.convert("RGB")
+    image = image.convert("RGBA")
+    white = Image.new("RGB", image.size, (255, 255, 255))
+    white.paste(image, mask=image.getchannel("A"))
+    return white
+
+
+def plain(data):
+    """The bytes, or a PNG of what vLLM makes of them, if a reader that only converts to RGB sees something else."""
     from PIL import Image
 
-    return [Image.open(io.BytesIO(data)).convert("RGB") for data in read_bytes(row, pictures)]
+    seen, read = rgb(data), Image.open(io.BytesIO(data)).convert("RGB")
+    if seen.size == read.size and seen.tobytes() == read.tobytes():
+        return data
+    file = io.BytesIO()
+    seen.save(file, "PNG")
+    return file.getvalue()
 
 
 def tensors(row, pictures, processor):

@@ -10,7 +10,7 @@ refuses a picture that has other tokens than the engine's.
 A rollout whose context forked has several datums and counts once in its group.
 """
 
-from ..media import MediaError, beside, image_type, read_bytes, refuse_misplaced
+from ..media import MediaError, beside, image_type, plain, read_bytes, refuse_misplaced
 from ..rows import read
 from ..teachers import checked
 
@@ -92,7 +92,7 @@ def _chunks(row, pictures):
     ids, media, chunks, end = row["model_input"], row.get("media") or [], [], 0
     if media:
         refuse_misplaced(ids, media)
-    for picture, data in zip(media, read_bytes(row, pictures)):
+    for picture, data in zip(media, map(plain, read_bytes(row, pictures))):
         kind = (image_type(data) or "").removeprefix("image/")
         if kind not in ("png", "jpeg"):
             raise MediaError(f"the picture {picture['sha256']} is no PNG or JPEG, and tinker takes no other")
