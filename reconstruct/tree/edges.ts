@@ -1,4 +1,6 @@
 /** The edge from a call's parent to the call: how its tokens continue it (`match`), and if they do not, why (`cause`). */
+import { imagesIn } from "../../base/media/stored-picture.ts";
+import type { Message } from "../../base/schema/message.ts";
 import type { EdgeCause, EdgeMatch } from "../../base/schema/trajectory.ts";
 import { type CallHistory, tokenizerOf } from "../log/call-history.ts";
 import type { Conversations, TriePlace } from "../log/conversations.ts";
@@ -22,7 +24,7 @@ function toEdge(call: CallHistory, parent: CallHistory, places: Conversations, e
   const prompt = places.prompt.get(call.call_id);
   const full = places.full.get(parent.call_id);
   if (areForeign(call, parent)) return { parent, match: "diverged", cause: "other_tokenizer", shared: 0, difference: null };
-  const decoded = call.decoded.get(parent.call_id) ?? null;
+  const told = call.decoded.get(parent.call_id) ?? null;
   if (prompt === undefined || full === undefined) {
     // Without the ids of both sides it is unknown how far the tokens agree; the messages may still show the change.
     const cause = findCause({ call, parent, decoded: null, position: null, places, edges });
@@ -34,14 +36,26 @@ function toEdge(call: CallHistory, parent: CallHistory, places: Conversations, e
     const cause = findCause({ call, parent, decoded: null, position: shared, places, edges });
     return { parent, match: "diverged", cause, shared, difference: { position: shared, parent_text: null, child_text: null } };
   }
+  // Pads read the same whatever they show, so their text proves nothing of pictures behind the difference.
+  const decoded = told?.same_text && !showsPicturesOf(parent, call, places) ? null : told;
   const cause = findCause({ call, parent, decoded, position: shared, places, edges });
-  const difference = { position: shared, parent_text: decoded?.parent_text ?? null, child_text: decoded?.child_text ?? null };
+  const difference = { position: shared, parent_text: told?.parent_text ?? null, child_text: told?.child_text ?? null };
   return { parent, match: matchOf(decoded?.same_text ?? null, cause), cause, shared, difference };
 }
 
 /** Another picture is another context, though its pads read the same. */
 function partsAtPicture(prompt: TriePlace, full: TriePlace, shared: number, { token_trie }: Conversations): boolean {
   return [prompt, full].some((place) => isOfPicture(token_trie.items(place, shared)[0]));
+}
+
+/** Whether the call's prompt begins with the parent's pictures, each with as many pads. False if a place of the parent's is not told. */
+function showsPicturesOf(parent: CallHistory, call: CallHistory, { input, message_trie, messages }: Conversations): boolean {
+  const [before, now] = [parent.finished?.media ?? [], call.finished?.media ?? []];
+  // Without any place, neither call is trained behind a picture.
+  if (before.length === 0 && now.length === 0) return true;
+  const place = input.get(parent.call_id);
+  const shown = place ? imagesIn(message_trie.items(place).map((index) => messages[index] as Message)).length : 0;
+  return before.length === shown && before.every(({ sha256, length }, at) => now[at]?.sha256 === sha256 && now[at].length === length);
 }
 
 /** The session went on at an engine with another tokenizer: equal ids say other words there. */
