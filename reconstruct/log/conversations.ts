@@ -3,7 +3,8 @@
 import { AlidadeError } from "../../base/errors.ts";
 import { canonicalJson } from "../../base/schema/ids.ts";
 import type { Message } from "../../base/schema/message.ts";
-import { MarkedPads, markedPrompts } from "../tree/picture-tokens.ts";
+import type { PromptPicture } from "../../base/schema/session-log.ts";
+import { idOf, MarkedPads, markedAlike } from "../tree/picture-tokens.ts";
 import { SequenceTrie, type TrieNode } from "../tree/sequence-trie.ts";
 import type { CallHistory } from "./call-history.ts";
 
@@ -42,12 +43,15 @@ export function layOut(calls: CallHistory[]): Conversations {
   });
   const token_trie = new SequenceTrie<CallHistory>();
   const pictures = new MarkedPads();
-  const marked = markedPrompts(calls, pictures);
-  const contexts = enterAll(calls, token_trie, ({ call_id, finished }) => {
-    const prompt = marked?.get(call_id);
-    const list = prompt ? { base_call_id: null, base_len: 0, new: prompt } : finished?.prompt_ids;
-    return list ? { list, output: finished?.sampled_ids ?? null } : null;
-  });
+  const contexts = enterAll(
+    calls,
+    token_trie,
+    ({ finished }) => {
+      if (!finished?.prompt_ids) return null;
+      return { list: finished.prompt_ids, output: finished.sampled_ids ?? null, media: finished.media ?? [] };
+    },
+    pictures,
+  );
   markEnds(calls, conversations.input, contexts.full);
   return {
     messages: interner.messages,
@@ -71,7 +75,12 @@ function markEnds(calls: CallHistory[], input: Map<string, TriePlace>, full: Map
 }
 
 /** A call's stored input and its output; the input ‖ output of its base is what `base_len` counts in. */
-type Stored = { list: { base_call_id: string | null; base_len: number; new: number[] }; output: number[] | null };
+type Stored = {
+  list: { base_call_id: string | null; base_len: number; new: number[] };
+  output: number[] | null;
+  /** The pictures of the input, if it is of tokens. */
+  media?: readonly PromptPicture[];
+};
 
 type Entered = {
   /** Where each input ends. */
@@ -81,7 +90,12 @@ type Entered = {
 };
 
 /** Enters every call's list after the list it is stored against, wherever that stands in the log. */
-function enterAll(calls: CallHistory[], trie: SequenceTrie<CallHistory>, storedOf: (call: CallHistory) => Stored | null): Entered {
+function enterAll(
+  calls: CallHistory[],
+  trie: SequenceTrie<CallHistory>,
+  storedOf: (call: CallHistory) => Stored | null,
+  pictures = new MarkedPads(),
+): Entered {
   const byId = new Map(calls.map((call) => [call.call_id, call]));
   const entered: Entered = { input: new Map(), full: new Map() };
   const seen = new Set<string>();
@@ -97,21 +111,34 @@ function enterAll(calls: CallHistory[], trie: SequenceTrie<CallHistory>, storedO
         continue;
       }
       stack.pop();
-      if (stored !== null && !entered.input.has(top.call_id)) enterOne(top.call_id, stored, trie, entered);
+      const before = base && (storedOf(base)?.media ?? []);
+      if (stored !== null && !entered.input.has(top.call_id)) enterOne(top.call_id, { ...stored, before, pictures }, trie, entered);
     }
   }
   return entered;
 }
 
-function enterOne(callId: string, { list, output }: Stored, trie: SequenceTrie<CallHistory>, { input, full }: Entered): void {
-  const { base_call_id } = list;
-  const from = base_call_id === null || list.base_len === 0 ? trie.root : (full.get(base_call_id) ?? input.get(base_call_id));
-  if (from === undefined || list.base_len > from.depth)
+/** `before`: the pictures of the base. */
+type Entering = Stored & { before: readonly PromptPicture[] | undefined; pictures: MarkedPads };
+
+function enterOne(
+  callId: string,
+  { list, output, media = [], before = [], pictures }: Entering,
+  trie: SequenceTrie<CallHistory>,
+  { input, full }: Entered,
+): void {
+  const { base_call_id, base_len } = list;
+  const from = base_call_id === null || base_len === 0 ? trie.root : (full.get(base_call_id) ?? input.get(base_call_id));
+  if (from === undefined || base_len > from.depth)
     throw new AlidadeError(
       "store_error",
       `the log is damaged: call ${callId} goes on from ${list.base_len} entries of call ${base_call_id}, which it does not hold`,
     );
-  const end = trie.enter(trie.at(from, list.base_len), list.new);
+  const shared = trie.at(from, base_len);
+  // Behind a picture that the base shows otherwise, its marks are others, and only its ids are the same.
+  const alike = markedAlike(media, before, base_len);
+  const anew = alike < base_len ? trie.items(shared, alike).map(idOf) : [];
+  const end = trie.enter(trie.at(shared, alike), pictures.mark([...anew, ...list.new], media, alike));
   input.set(callId, end);
   if (output !== null) full.set(callId, trie.enter(end, output));
 }

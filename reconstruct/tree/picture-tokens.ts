@@ -3,7 +3,6 @@
  * is therefore a number that also says whose it is: contexts with other pictures part there, and a node knows its pictures.
  */
 import type { PromptPicture } from "../../base/schema/session-log.ts";
-import type { CallHistory } from "../log/call-history.ts";
 
 /** Above every id: ids fit into 32 bits. */
 const aboveIds = 2 ** 32;
@@ -12,14 +11,15 @@ export class MarkedPads {
   readonly #numbers = new Map<string, number>();
   readonly #pictures: Omit<PromptPicture, "start">[] = [];
 
-  /** The prompt with the pads of its pictures told apart. */
-  mark(prompt: readonly number[], media: readonly PromptPicture[]): number[] {
-    const marked = [...prompt];
+  /** Prompt tokens from place `from` on, with the pads of its pictures told apart. */
+  mark(tokens: readonly number[], media: readonly PromptPicture[], from = 0): number[] {
+    const marked = [...tokens];
     for (const { sha256, start, length } of media) {
+      if (start < from) continue;
       const number = this.#numberOf(sha256, length);
       // The first pad says that one begins: the same picture may stand twice in a row.
-      for (let at = start; at < start + length; at++)
-        marked[at] = (marked[at] as number) + aboveIds * (2 * number + (at === start ? 1 : 2));
+      for (let at = start - from; at < start - from + length; at++)
+        marked[at] = (marked[at] as number) + aboveIds * (2 * number + (at === start - from ? 1 : 2));
     }
     return marked;
   }
@@ -32,7 +32,7 @@ export class MarkedPads {
       const mark = Math.floor(token / aboveIds);
       const picture = mark % 2 === 1 ? this.#pictures[(mark - 1) / 2] : undefined;
       if (picture) media.push({ sha256: picture.sha256, start, length: picture.length });
-      return token % aboveIds;
+      return idOf(token);
     });
     return { token_ids, media };
   }
@@ -52,19 +52,20 @@ export function isOfPicture(token: number | undefined): boolean {
   return token !== undefined && token >= aboveIds;
 }
 
-/** Each prompt whole and marked, by call id; null where no call of the session shows a picture whose place is known. */
-export function markedPrompts(calls: readonly CallHistory[], pictures: MarkedPads): Map<string, number[]> | null {
-  if (!calls.some(({ finished }) => finished?.media)) return null;
-  const byId = new Map(calls.map((call) => [call.call_id, call]));
-  const whole = new Map<string, number[]>();
-  // A base is earlier in the log, and so in this list.
-  for (const { call_id, finished } of [...calls].sort((one, other) => one.begun.ordinal - other.begun.ordinal)) {
-    if (!finished?.prompt_ids) continue;
-    const { base_call_id, base_len, new: fresh } = finished.prompt_ids;
-    const before = whole.get(base_call_id ?? "");
-    if (base_call_id !== null && base_len > 0 && before === undefined) continue;
-    const base = [...(before ?? []), ...(byId.get(base_call_id ?? "")?.finished?.sampled_ids ?? [])];
-    whole.set(call_id, [...base.slice(0, base_len), ...fresh]);
+/** The id of a token that may be marked. */
+export function idOf(token: number): number {
+  return token % aboveIds;
+}
+
+/** How many of the first `length` tokens are marked alike in two prompts with equal ids: those before the first picture that differs. */
+export function markedAlike(one: readonly PromptPicture[], other: readonly PromptPicture[], length: number): number {
+  const places = Math.max(one.length, other.length);
+  for (let at = 0; at < places; at++) {
+    const [mine, theirs] = [one[at], other[at]];
+    const start = Math.min(mine?.start ?? length, theirs?.start ?? length);
+    if (start >= length) return length;
+    const isSame = mine?.sha256 === theirs?.sha256 && mine?.start === theirs?.start && mine?.length === theirs?.length;
+    if (!isSame || start + (mine?.length ?? 0) > length) return start;
   }
-  return new Map([...whole].map(([id, prompt]) => [id, pictures.mark(prompt, byId.get(id)?.finished?.media ?? [])]));
+  return length;
 }

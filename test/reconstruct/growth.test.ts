@@ -1,6 +1,7 @@
 /** The cost of a session grows with its new tokens, not with calls × prompt length. Steps are counted, not time. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Message } from "../../base/schema/message.ts";
 import type { LogEntry } from "../../base/schema/session-log.ts";
 import { layOut } from "../../reconstruct/log/conversations.ts";
 import { findEvidence, outcomeOf } from "../../reconstruct/log/outcome.ts";
@@ -18,6 +19,22 @@ function session(calls: number, drift: boolean): LogEntry[] {
     const says = assistant(`step ${turn} goes on and on`, toolCall(`${turn}`, `{"n":${turn}}`));
     const sampled = drift ? log.said(says).with(0, 100_000 + turn) : undefined;
     log.call({ messages, says, ...(sampled && { sampled }) });
+    messages = [...messages, says, toolResult(`${turn}`, `result of ${turn} and more`)];
+  }
+  return log.entries;
+}
+
+/** A tool loop whose first message shows a picture. Drifts as above. */
+function pictured(calls: number): LogEntry[] {
+  const log = new LogBuilder();
+  const sha256 = "a".repeat(64);
+  const shown = { type: "image" as const, sha256, media_type: "image/png", bytes: 9, width: 8, height: 8 };
+  let messages: Message[] = [{ role: "user", parts: [shown] }];
+  const head = [5, 7, 7, 7, 6];
+  for (let turn = 0; turn < calls; turn++) {
+    const says = assistant(`step ${turn} goes on and on`, toolCall(`${turn}`, `{"n":${turn}}`));
+    const prompt = [...head, ...log.prompt(messages.slice(1))];
+    log.call({ messages, says, prompt, media: [{ sha256, start: 1, length: 3 }], sampled: log.said(says).with(0, 100_000 + turn) });
     messages = [...messages, says, toolResult(`${turn}`, `result of ${turn} and more`)];
   }
   return log.entries;
@@ -41,5 +58,10 @@ test("twice the calls of an append-only session cost about twice the steps", () 
 
 test("twice the calls of a session that drifts at every turn cost about twice the steps", () => {
   const growth = steps(session(400, true)) / steps(session(200, true));
+  assert.ok(growth < 2.5, `grew ${growth} times`);
+});
+
+test("twice the calls of a session that saw a picture cost about twice the steps", () => {
+  const growth = steps(pictured(400)) / steps(pictured(200));
   assert.ok(growth < 2.5, `grew ${growth} times`);
 });
