@@ -31,7 +31,8 @@ export class MediaFolder implements Media {
     const now = Date.now();
     if (now - (this.#known.get(sha256) ?? 0) < believedMs) return;
     try {
-      const found = statSync(path, { throwIfNoEntry: false })?.size === bytes.length;
+      // A machine that went down can leave other bytes under the name, even as many. They would fail every later call.
+      const found = statSync(path, { throwIfNoEntry: false })?.size === bytes.length && readFileSync(path).equals(bytes);
       // What removes old pictures goes by this time.
       if (found) utimesSync(path, now / 1000, now / 1000);
       else {
