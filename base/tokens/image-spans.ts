@@ -52,6 +52,7 @@ export function plantedPad(
       next++;
     } else if (prompt[at] === pad) return `token ${at} of the prompt is the pad of a picture, and no picture is there`;
   }
+  if (next < spans.length) return `the picture at token ${spans[next]?.start} stands behind the prompt, or within another one`;
   const at = sampled.indexOf(pad);
   return at === -1 ? null : `sampled token ${at} is the pad of a picture`;
 }

@@ -48,6 +48,17 @@ test("a pad that stands nowhere but in a picture is not planted, and one more pa
   );
 });
 
+test("a picture that is told to stand behind the prompt, or within another one, is not trained", () => {
+  const prompt = [1, before, pad, pad, after, 2];
+  assert.equal(plantedPad(prompt, [], [{ start: 2, length: 2 }], tokens), null);
+  for (const more of [
+    { start: 6, length: 1 },
+    { start: 3, length: 1 },
+    { start: 2, length: 2 },
+  ])
+    assert.match(plantedPad(prompt, [], [{ start: 2, length: 2 }, more], tokens) ?? "", /behind the prompt, or within another one/);
+});
+
 test("spans that are no runs of the prompt, or out of order, are refused", () => {
   for (const spans of [
     [{ start: 1, length: 0 }],
