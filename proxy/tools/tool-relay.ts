@@ -168,7 +168,9 @@ export class ToolRelay implements AsyncDisposable {
       return this.#notRecorded(error);
     }
     const pictures = content.content.flatMap(({ type, data }) => (type === "image" && typeof data === "string" ? [data] : []));
-    this.#session.sight.passed(`${server}.${tool}`, pictures, asked.tool_call_id);
+    // What a server in the sandbox answers can be the agent's own doing, and must not void its rollout.
+    const asker = service.server.service === ownPlace ? null : asked.tool_call_id;
+    this.#session.sight.passed(`${server}.${tool}`, pictures, asker);
     return answer;
   }
 

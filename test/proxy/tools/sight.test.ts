@@ -11,15 +11,15 @@ const task = { role: "user", content: "look" };
 const shows = (base64: string) => ({ type: "image_url", image_url: { url: `data:image/png;base64,${base64}` } });
 
 /** A model that asks for a screenshot, and a service that gives one. */
-async function withScreen(): Promise<ToolsAt> {
+async function withScreen(service = "shop"): Promise<ToolsAt> {
   const place = placeOf({
-    shop: rawService((message) => {
+    [service]: rawService((message) => {
       if (message.method !== "tools/call") return usualAnswer(message, '[{"name":"screenshot"}]');
       const content = [{ type: "image", data: served, mimeType: "image/png" }];
       return JSON.stringify({ jsonrpc: "2.0", id: message.id, result: { content } });
     }),
   });
-  const servers = [{ name: "shop", service: "shop", port: 8000 }];
+  const servers = [{ name: "shop", service, port: 8000 }];
   const tool_calls = [{ id: "x", name: "mcp__shop__screenshot", arguments: "{}" }];
   return toolsAt({ servers, place, script: (_, index) => (index === 0 ? { tool_calls } : { text: "seen" }) });
 }
@@ -91,5 +91,13 @@ test("an agent that asks the relay by itself cannot make its harness look blind"
   await tools.post(callText("screenshot", "{}"));
   const messages = [task, said, result(call?.id ?? "", "timed out"), { role: "user", content: "go on" }];
   assert.equal((await tools.client.chat({ messages })).status, 200);
+  assert.equal(tools.relay.failure, null);
+});
+
+test("a server in the agent's own sandbox cannot make its harness look blind", async () => {
+  await using tools = await withScreen("main");
+  const { messages, id } = await asked(tools);
+  // The agent can have it answer with what no harness passes on.
+  assert.equal((await tools.client.chat({ messages: [...messages, result(id, "no picture")] })).status, 200);
   assert.equal(tools.relay.failure, null);
 });
