@@ -32,7 +32,7 @@ export class MediaFolder implements Media {
     if (now - (this.#known.get(sha256) ?? 0) < believedMs) return;
     try {
       // A machine that went down can leave other bytes under the name, even as many. They would fail every later call.
-      const found = statSync(path, { throwIfNoEntry: false })?.size === bytes.length && readFileSync(path).equals(bytes);
+      const found = statSync(path, { throwIfNoEntry: false })?.size === bytes.length && hash("sha256", readFileSync(path)) === sha256;
       // What removes old pictures goes by this time.
       if (found) utimesSync(path, now / 1000, now / 1000);
       else {
