@@ -188,23 +188,27 @@ function place(row: FlatRow, start: number, { from, to }: RowPiece, parent: numb
   }
 }
 
+/** Ends with a token of text: formats split off the last token, and would cut a picture. */
 function firstTokens(pieces: RowPiece[], limit: number): RowPiece[] {
   const out: RowPiece[] = [];
   let left = limit;
   for (const piece of pieces) {
     if (left <= 0) break;
-    const to = beforePicture(piece, Math.min(piece.to, piece.from + left));
+    const to = Math.min(piece.to, piece.from + left);
     out.push({ ...piece, to });
-    if (to < piece.to) break;
     left -= to - piece.from;
+  }
+  for (let last = out.pop(); last !== undefined; last = out.pop()) {
+    const to = beforePictures(last, last.to);
+    if (to > last.from) return [...out, { ...last, to }];
   }
   return out;
 }
 
-/** `end`, or the beginning of the picture that it would cut: pads without their picture are no context. */
-function beforePicture({ node, from }: RowPiece, end: number): number {
-  const cut = node.media?.find(({ start, length }) => start < end && end < start + length);
-  return cut ? Math.max(from, cut.start) : end;
+/** `end`, or the beginning of the pictures that reach there: pads without their picture are no context. */
+function beforePictures({ node: { media = [] }, from }: RowPiece, end: number): number {
+  const before = media.reduceRight((to, { start, length }) => (start < to && to <= start + length ? start : to), end);
+  return Math.max(from, before);
 }
 
 function onlyOne<T>(values: T[]): T | null {
