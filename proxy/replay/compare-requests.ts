@@ -8,7 +8,8 @@ import type { Message, Part, Tool } from "../../base/schema/message.ts";
 import type { ReplayClass } from "../../base/schema/session-log.ts";
 import { isSameMessage } from "../session/call.ts";
 
-export type RequestComparison = { class: ReplayClass; difference: string | null };
+/** `apart`: characters between the first and the last difference of each message, added up. */
+export type RequestComparison = { class: ReplayClass; difference: string | null; apart: number };
 
 export type ComparedRequest = { messages: readonly Message[]; tools: readonly Tool[] };
 
@@ -25,17 +26,20 @@ export function compareRequests(recorded: ComparedRequest, now: ComparedRequest)
   const { length } = recorded.messages;
   if (length !== now.messages.length) return structure(`${length} messages were recorded and ${now.messages.length} came`);
   const messages = inRecordedOrder(recorded.messages, now.messages);
-  if (messages !== now.messages) worst = larger(worst, { class: "values", difference: "results of one turn came in another order" });
+  if (messages !== now.messages)
+    worst = both(worst, { class: "values", difference: "results of one turn came in another order", apart: 0 });
   for (const [index, message] of recorded.messages.entries()) {
     const other = messages[index] as Message;
     if (isSameMessage(message, other)) continue;
-    worst = larger(worst, compareMessages(message, other, index));
+    worst = both(worst, compareMessages(message, other, index));
   }
   return worst;
 }
 
-function larger(one: RequestComparison, other: RequestComparison): RequestComparison {
-  return rankOf(other.class) > rankOf(one.class) ? other : one;
+/** The larger of two differences, and how far both are apart together. */
+function both(one: RequestComparison, other: RequestComparison): RequestComparison {
+  const worst = rankOf(other.class) > rankOf(one.class) ? other : one;
+  return { ...worst, apart: one.apart + other.apart };
 }
 
 /**
@@ -70,15 +74,16 @@ function answeredBy(message: Message | undefined): string | null {
   return message?.role === "tool" && part?.type === "tool_result" && more.length === 0 ? part.call_id : null;
 }
 
-const equal: RequestComparison = { class: "equal", difference: null };
+const equal: RequestComparison = { class: "equal", difference: null, apart: 0 };
 
 function structure(difference: string): RequestComparison {
-  return { class: "structure", difference };
+  return { class: "structure", difference, apart: 0 };
 }
 
 function compareTools(recorded: readonly Tool[], now: readonly Tool[]): RequestComparison {
   const names = (tools: readonly Tool[]): string => tools.map(({ name }) => name).join(", ");
-  if (names(recorded) !== names(now)) return structure(`the tools were ${names(recorded) || "none"} and are ${names(now) || "none"}`);
+  const [before, after] = [names(recorded), names(now)];
+  if (before !== after) return structure(`the tools were ${shortened(before) || "none"} and are ${shortened(after) || "none"}`);
   return compareTexts(canonicalJson(recorded), canonicalJson(now), "the tools");
 }
 
@@ -87,9 +92,9 @@ function compareMessages(recorded: Message, now: Message, index: number): Reques
   if (recorded.role !== now.role) return structure(`${where} was of ${recorded.role} and is of ${now.role}`);
   if (recorded.parts.length !== now.parts.length)
     return structure(`${where} had ${recorded.parts.length} parts and has ${now.parts.length}`);
-  let worst = equal;
+  let worst = compareTexts(recorded.name ?? "", now.name ?? "", `the speaker of ${where}`);
   for (const [at, part] of recorded.parts.entries()) {
-    worst = larger(worst, compareParts(part, now.parts[at] as Part, `${where} (${recorded.role})`));
+    worst = both(worst, compareParts(part, now.parts[at] as Part, `${where} (${recorded.role})`));
   }
   return worst;
 }
@@ -101,7 +106,8 @@ function compareParts(recorded: Part, now: Part, where: string): RequestComparis
     return same ? equal : structure(`${where} had the call ${shown(callText(recorded))} and has ${shown(callText(now))}`);
   }
   if (recorded.type === "tool_result" && now.type === "tool_result") {
-    if (recorded.call_id !== now.call_id) return structure(`${where} answered call ${recorded.call_id} and answers ${now.call_id}`);
+    if (recorded.call_id !== now.call_id)
+      return structure(`${where} answered call ${shortened(recorded.call_id)} and answers ${shortened(now.call_id)}`);
     if (recorded.content.length !== now.content.length)
       return structure(`${where} had a result of ${recorded.content.length} parts and has one of ${now.content.length}`);
   }
@@ -122,7 +128,18 @@ function compareTexts(recorded: string, now: string, where: string): RequestComp
   if (recorded === now) return equal;
   const lines = firstDifference(recorded, now);
   const difference = `${where} had ${shown(lines.recorded)} and has ${shown(lines.now)}`;
-  return { class: withoutValues(recorded) === withoutValues(now) ? "values" : "words", difference };
+  const name = withoutValues(recorded) === withoutValues(now) ? "values" : "words";
+  return { class: name, difference, apart: charactersApart(recorded, now) };
+}
+
+/** Of the longer text, without what both begin with and what both end with. */
+function charactersApart(one: string, other: string): number {
+  const shorter = Math.min(one.length, other.length);
+  let from = 0;
+  while (from < shorter && one[from] === other[from]) from++;
+  let behind = 0;
+  while (behind < shorter - from && one.at(-1 - behind) === other.at(-1 - behind)) behind++;
+  return Math.max(one.length, other.length) - from - behind;
 }
 
 /** Longer texts are compared as they are: to look for values in them takes longer than it tells. */
@@ -177,5 +194,10 @@ function fromDifference(recorded: string, now: string): { recorded: string; now:
 const shownCharacters = 200;
 
 function shown(text: string): string {
-  return JSON.stringify(text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text);
+  return JSON.stringify(shortened(text));
+}
+
+/** Harnesses choose names and ids, and so how long they are. */
+export function shortened(text: string): string {
+  return text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text;
 }

@@ -1,7 +1,7 @@
 /** An answer that a person gives in the place of a recorded one: text, or JSON with text and tool calls. */
 import { z } from "zod";
 import { AlidadeError } from "../../base/errors.ts";
-import type { Part } from "../../base/schema/message.ts";
+import type { Part, Tool, ToolCallPart } from "../../base/schema/message.ts";
 import { tryJson } from "../../base/schema/read-json.ts";
 import { IdText } from "../../base/tokens/id-text.ts";
 import { Call } from "../session/call.ts";
@@ -34,19 +34,11 @@ export function editedAnswer({ tools }: SessionRecording, { call, ...rest }: Rec
   if (finished === null)
     throw new AlidadeError("request_invalid", "the turn has no answer that another one could replace", { param: "edit" });
   const given = toGiven(answer);
-  const known = (tools.get(call.begun.tools_hash ?? "") ?? []).map(({ name }) => name);
-  const unknown = given?.tool_calls.find(({ name }) => !known.includes(name));
-  if (unknown)
-    throw new AlidadeError("request_invalid", `the harness has no tool "${unknown.name}": it has ${known.join(", ") || "none"}`, {
-      param: "edit",
-    });
+  const known = tools.get(call.begun.tools_hash ?? "") ?? [];
   const text = given ? (given.text ?? "") : answer;
   const parts: Part[] = [
     ...(text === "" ? [] : [{ type: "text" as const, text }]),
-    ...(given?.tool_calls ?? []).map(({ name, arguments: fields }, index) => {
-      const id = `edited${index}`;
-      return { type: "tool_call" as const, id, name, arguments: JSON.stringify(fields), kind: "function" as const };
-    }),
+    ...(given?.tool_calls ?? []).map((wanted, index) => toToolCall(wanted, `edited${index}`, known)),
   ];
   const { tokens: _, ...kept } = finished;
   const edited = {
@@ -61,4 +53,24 @@ export function editedAnswer({ tools }: SessionRecording, { call, ...rest }: Rec
   const copy = new Call(call.begun, call.messages);
   copy.apply(edited, call.tokens && IdText.of([...call.tokens].slice(0, call.promptLength)));
   return { ...rest, call: copy, finished: edited };
+}
+
+type GivenCall = z.infer<typeof Given>["tool_calls"][number];
+
+/** A freeform tool (Responses) gets its `input` as raw text. */
+function toToolCall({ name, arguments: fields }: GivenCall, id: string, tools: readonly Tool[]): ToolCallPart {
+  const tool = tools.find((one) => one.name === name);
+  if (tool === undefined)
+    throw new AlidadeError(
+      "request_invalid",
+      `the harness has no tool "${name}": it has ${tools.map((one) => one.name).join(", ") || "none"}`,
+      { param: "edit" },
+    );
+  if (tool.kind === "function") return { type: "tool_call", id, name, arguments: JSON.stringify(fields), kind: tool.kind };
+  const { input, ...others } = fields;
+  if (typeof input !== "string" || Object.keys(others).length > 0)
+    throw new AlidadeError("request_invalid", `the tool "${name}" takes text: give it as {"input": "…"} in its arguments`, {
+      param: "edit",
+    });
+  return { type: "tool_call", id, name, arguments: input, kind: tool.kind };
 }

@@ -9,7 +9,7 @@ import { sameJson } from "../../base/wire/same-json.ts";
 import type { CallLabels } from "../dialects/index.ts";
 import type { Call } from "../session/call.ts";
 import { pausedWithin } from "../session/paused-within.ts";
-import { compareRequests, type RequestComparison, rankOf } from "./compare-requests.ts";
+import { compareRequests, type RequestComparison, rankOf, shortened } from "./compare-requests.ts";
 import { type Cut, isAnswered } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
 import { isWork } from "./is-work.ts";
@@ -200,7 +200,7 @@ export class Replay {
     if (parent !== null && known === undefined) return null;
     if (parent !== null && !this.#continued.has(parent.id)) return null;
     const after = known ? `behind turn ${known.number}` : "at the beginning of a conversation";
-    return `the record has no request of ${labels.agent} with ${request.messages.length} messages ${after}`;
+    return `the record has no request of ${shortened(labels.agent)} with ${request.messages.length} messages ${after}`;
   }
 
   /** All answers that the harness must be given have been. */
@@ -229,7 +229,8 @@ export class Replay {
 
   compared(placed: RecordedPlace | null, difference: string | null): Compared {
     if (placed === null) return { type: "compared", time: Date.now(), call_id: null, class: "structure", difference };
-    return { type: "compared", time: Date.now(), call_id: placed.recorded.call.id, ...placed.comparison };
+    const { class: name, difference: found } = placed.comparison;
+    return { type: "compared", time: Date.now(), call_id: placed.recorded.call.id, class: name, difference: found };
   }
 
   /** The recorded call whose answer is given for this one: another where it was written by hand. */
@@ -326,8 +327,11 @@ export class Replay {
 
 type FoundPlace = Pick<PlacedRequest, "placed" | "isLater">;
 
+/** Sub-agents that work side by side may be told the same but for a number: then the one with less between it and the record. */
 function isCloser(one: RecordedPlace | null, other: RecordedPlace | null): boolean {
-  return one !== null && (other === null || rankOf(one.comparison.class) < rankOf(other.comparison.class));
+  if (one === null || other === null) return one !== null;
+  const ranks = rankOf(one.comparison.class) - rankOf(other.comparison.class);
+  return ranks < 0 || (ranks === 0 && one.comparison.apart < other.comparison.apart);
 }
 
 /** As the engine got it then. The parent is the session's own copy of the recorded one. */

@@ -68,7 +68,7 @@ function toBaseline(entries: number[]): GroupAdvantages["baseline"] {
   const { length } = entries;
   const mean = length === 0 ? null : sum(entries) / length;
   const std = mean === null || length < 2 ? null : Math.sqrt(sum(entries.map((entry) => (entry - mean) ** 2)) / (length - 1));
-  return { entries: length, mean, std };
+  return { entries: length, mean: finite(mean), std: finite(std) };
 }
 
 type Around = GroupAdvantages["baseline"] & { zero_variance: boolean; epsilon: number };
@@ -87,8 +87,13 @@ function advantageOf(member: BaselineEntry, entries: number[], around: Around, m
   if (around.zero_variance && isScaled) return "no_baseline";
   const others = in_baseline ? (sum(entries) - reward) / (entries.length - 1) : around.mean;
   const distance = reward - (method === "rloo" || method === "leave_one_out" ? others : around.mean);
-  if (!isScaled) return distance;
-  return around.std === null ? "no_baseline" : distance / (around.std + around.epsilon);
+  if (isScaled && around.std === null) return "no_baseline";
+  return finite(isScaled ? distance / ((around.std ?? 0) + around.epsilon) : distance) ?? "no_baseline";
+}
+
+/** null: rewards are so far apart that no number holds what is between them. */
+function finite(value: number | null): number | null {
+  return Number.isFinite(value) ? value : null;
 }
 
 const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);

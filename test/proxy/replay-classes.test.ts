@@ -58,6 +58,31 @@ test("another role, call, number of results or list of tools is another structur
   assert.equal(differ({ tools: [] }).difference, "the tools were bash and are none");
 });
 
+test("another speaker is other words", () => {
+  const by = (name: string) => ({ messages: [{ ...says("a"), name }], tools: [] });
+  assert.deepEqual([compareRequests(by("ann"), by("ann")).class, compareRequests(by("ann"), by("bob")).class], ["equal", "words"]);
+});
+
+test("names and ids that a harness made as long as it likes are cut in what is told of them", () => {
+  const long = "x".repeat(1_000_000);
+  const answer = (call_id: string): Message => ({ role: "tool", parts: [{ type: "tool_result", call_id, content: [], is_error: false }] });
+  const tool = (name: string) => ({ name, parameters: null, kind: "function" as const });
+  for (const [recorded, now] of [
+    [
+      { messages: [answer("a")], tools: [] },
+      { messages: [answer(long)], tools: [] },
+    ],
+    [
+      { messages: [], tools: [tool("a")] },
+      { messages: [], tools: [tool(long)] },
+    ],
+  ] as const) {
+    const { class: name, difference } = compareRequests(recorded, now);
+    assert.equal(name, "structure");
+    assert.ok((difference?.length ?? 0) < 1_000, `${difference?.length} characters`);
+  }
+});
+
 test("a difference far behind in a long line is shown where it is", () => {
   const line = "x".repeat(5_000);
   const { difference } = compareRequests({ messages: [says(`${line} left`)], tools: [] }, { messages: [says(`${line} right`)], tools: [] });

@@ -109,3 +109,22 @@ test("one request more than the record has for an agent is no place of another a
   short.ask("result of turn 0, took 1 ms");
   assert.throws(() => short.ask("more"), assert.AssertionError);
 });
+
+test("agents that are told the same but for a number find their own places, also when all that is said has other values now", () => {
+  const told = (time: string, part: number): Message[] => [
+    { role: "system", parts: [{ type: "text", text: `It is ${time}.` }] },
+    asks(`Repair test ${part}.`),
+  ];
+  const log = new LogBuilder();
+  for (const part of [1, 2]) log.call({ agent: `old-${part}`, request_class: "sub_agent", messages: told("10:00:01", part) });
+  const recording = toRecording("sestest", log.entries);
+  const replay = new Replay({ recording, cut: cutAfter(recording, null), after: "stop", words: "go_on" });
+  const placeOf = (part: number) => {
+    const messages = told("9:58:59", part);
+    const request = { messages, tools: [] } as unknown as NeutralRequest;
+    const labels = { agent: `new-${part}`, request_class: "sub_agent" as const, labels: {} };
+    return replay.place({ dialect: "openai-chat", labels, request, sent: { messages, restored: [], parent: null } }).placed?.recorded
+      .number;
+  };
+  assert.deepEqual([placeOf(2), placeOf(1)], [2, 1]);
+});

@@ -239,6 +239,19 @@ test("an answer given by hand is context, and a call of a tool that there is not
   );
 });
 
+test("a freeform tool is called by hand with its raw text", async () => {
+  await using at = await recorded();
+  const { last } = cutAfter(at.recording, 2);
+  assert.ok(last);
+  const tools = new Map([[last.call.begun.tools_hash ?? "", [{ name: "apply_patch", parameters: null, kind: "custom" as const }]]]);
+  const edit = (given: unknown) =>
+    editedAnswer({ ...at.recording, tools }, last, JSON.stringify({ tool_calls: [{ name: "apply_patch", arguments: given }] }));
+  assert.deepEqual(edit({ input: "*** Begin Patch" }).finished?.message?.parts, [
+    { type: "tool_call", id: "edited0", name: "apply_patch", arguments: "*** Begin Patch", kind: "custom" },
+  ]);
+  assert.throws(() => edit({ patch: "x" }), /the tool "apply_patch" takes text: give it as \{"input": "…"\} in its arguments/);
+});
+
 test("a turn that there is not, and a log that is gone, are said in one sentence", async () => {
   await using at = await recorded();
   assert.throws(() => cutAfter(at.recording, 9), /there is no turn 9: its turns are 1, 2, 3, 4/);

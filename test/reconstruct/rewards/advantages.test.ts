@@ -88,6 +88,15 @@ test("equal entries are no measure of how far away another reward is: unscaled i
   assert.deepEqual(groupAdvantages(members, "grpo").reasons, [null, null, "no_baseline"]);
 });
 
+test("rewards between which no number can stand are no baseline, and never NaN or Infinity", () => {
+  const huge = [member("a", 1e308), member("b", 1e308), member("c", -1e308)];
+  const far = [member("a", 1e200), member("b", 0)];
+  for (const method of ["grpo", "dr_grpo", "rloo", "leave_one_out"] as const)
+    assert.deepEqual(groupAdvantages(huge, method).reasons, ["no_baseline", "no_baseline", "no_baseline"], method);
+  assert.deepEqual(groupAdvantages(far, "grpo").reasons, ["no_baseline", "no_baseline"], "the square of their distance");
+  assert.deepEqual(groupAdvantages(far, "rloo").advantages, [1e200, -1e200]);
+});
+
 test("rows of one rollout that disagree about its reward are refused", () => {
   assert.throws(() => groupAdvantages([member("a", 1), member("a", 0)], "grpo"), /Rollout a has rows of reward 1 and 0/);
 });
