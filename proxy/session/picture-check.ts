@@ -3,8 +3,8 @@
  * them, all without an error. Such a rollout measures nothing.
  *
  * If a tool answers a call with a picture, the first request with the result must show a picture that the relay passed. Only
- * calls of the model count, and any passed picture is enough. So an agent that calls the relay by itself cannot make its
- * harness look blind, and cannot void its rollout that way.
+ * calls of the model in turns without other tools count, and any passed picture is enough. So an agent that calls the relay by
+ * itself cannot make its harness look blind, and cannot void its rollout that way.
  */
 import { hash } from "node:crypto";
 import { AlidadeError } from "../../base/errors.ts";
@@ -34,7 +34,7 @@ export class PictureCheck {
     return this.#blind.signal;
   }
 
-  /** `toolCallId`: the model's call that asked for the pictures; null: the model did not ask. Pictures are base64, as passed on. */
+  /** `toolCallId`: the model's call that asked for the pictures; null: none that counts. Pictures are base64, as passed on. */
   passed(tool: string, pictures: readonly string[], toolCallId: string | null): void {
     if (this.#isSure || this.#passed.size >= mostPassed) return;
     for (const base64 of pictures) {

@@ -10,11 +10,17 @@ export type AskingCall = { call_id: string; tool_call_id: string };
 
 export class AskedCalls {
   readonly #session: Session;
+  /** What the model may call the tools of the relay. */
+  readonly #names: ReadonlySet<string>;
   readonly #read = new Set<string>();
   readonly #open = new Map<string, AskingCall[]>();
+  /** Calls whose turn also asks for other tools. */
+  readonly #mixed = new Set<string>();
 
-  constructor(session: Session) {
+  /** `tools`: those of the relay, by their servers. */
+  constructor(session: Session, tools: readonly { server: string; tool: string }[]) {
     this.#session = session;
+    this.#names = new Set(tools.flatMap(({ server, tool }) => namesOf(server, tool)));
   }
 
   /** Returns the tool call and gives it to no other run. null: the model did not ask for this run. */
@@ -28,11 +34,17 @@ export class AskedCalls {
     return null;
   }
 
+  /** Whether the turn also asks for other tools, such as a shell. Those can ask the relay too, and take the run of a call beside them. */
+  isMixed({ call_id }: AskingCall): boolean {
+    return this.#mixed.has(call_id);
+  }
+
   #readNew(): void {
     for (const call of this.#session.state.calls.values()) {
       if (call.outcome === null || this.#read.has(call.id)) continue;
       this.#read.add(call.id);
       const parts = call.turn === null ? [] : toolCallsOf(call.turn.message);
+      if (!parts.every(({ name }) => this.#names.has(plainToolName(name)))) this.#mixed.add(call.id);
       for (const [index, part] of parts.entries()) {
         const key = part.kind === "custom" ? null : keyOf(part.arguments);
         if (key === null) continue;

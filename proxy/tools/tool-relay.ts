@@ -47,7 +47,8 @@ export class ToolRelay implements AsyncDisposable {
   private constructor(session: Session, services: readonly ToolService[]) {
     this.#session = session;
     this.#services = services;
-    this.#asked = new AskedCalls(session);
+    const tools = services.flatMap(({ server, list }) => list.names.map((tool) => ({ server: server.name, tool })));
+    this.#asked = new AskedCalls(session, tools);
     this.#runs = session.state.toolRuns;
     const { blind } = session.sight;
     blind.addEventListener("abort", () => this.#failed.abort(blind.reason), { once: true });
@@ -143,7 +144,8 @@ export class ToolRelay implements AsyncDisposable {
     const run_id = newId("tool");
     const started = performance.now();
     const server = service.server.name;
-    const asked = this.#asked.take(server, tool, args ?? "") ?? { call_id: null, tool_call_id: null };
+    const asker = this.#asked.take(server, tool, args ?? "");
+    const asked = asker ?? { call_id: null, tool_call_id: null };
     const begun = { type: "tool_begun" as const, time: Date.now(), run_id, ordinal: this.#runs++, server, tool };
     try {
       await this.#session.record({ ...begun, arguments: args ?? "", ...asked });
@@ -168,9 +170,9 @@ export class ToolRelay implements AsyncDisposable {
       return this.#notRecorded(error);
     }
     const pictures = content.content.flatMap(({ type, data }) => (type === "image" && typeof data === "string" ? [data] : []));
-    // What a server in the sandbox answers can be the agent's own doing, and must not void its rollout.
-    const asker = service.server.service === ownPlace ? null : asked.tool_call_id;
-    this.#session.sight.passed(`${server}.${tool}`, pictures, asker);
+    // What the agent itself can bring about must not void its rollout: answers of a server in its sandbox, and a run by a command.
+    const isAwaited = asker !== null && service.server.service !== ownPlace && !this.#asked.isMixed(asker);
+    this.#session.sight.passed(`${server}.${tool}`, pictures, isAwaited ? asker.tool_call_id : null);
     return answer;
   }
 

@@ -10,8 +10,10 @@ const other = pngOf(32, 20, [1, 2, 3]).toString("base64");
 const task = { role: "user", content: "look" };
 const shows = (base64: string) => ({ type: "image_url", image_url: { url: `data:image/png;base64,${base64}` } });
 
-/** A model that asks for a screenshot, and a service that gives one. */
-async function withScreen(service = "shop"): Promise<ToolsAt> {
+type Asked = { id: string; name: string; arguments: string };
+
+/** A model that asks for a screenshot, and a service that gives one. `before`: what the same turn asks for first. */
+async function withScreen(service = "shop", before: Asked[] = []): Promise<ToolsAt> {
   const place = placeOf({
     [service]: rawService((message) => {
       if (message.method !== "tools/call") return usualAnswer(message, '[{"name":"screenshot"}]');
@@ -20,7 +22,7 @@ async function withScreen(service = "shop"): Promise<ToolsAt> {
     }),
   });
   const servers = [{ name: "shop", service, port: 8000 }];
-  const tool_calls = [{ id: "x", name: "mcp__shop__screenshot", arguments: "{}" }];
+  const tool_calls = [...before, { id: "x", name: "mcp__shop__screenshot", arguments: "{}" }];
   return toolsAt({ servers, place, script: (_, index) => (index === 0 ? { tool_calls } : { text: "seen" }) });
 }
 
@@ -99,5 +101,16 @@ test("a server in the agent's own sandbox cannot make its harness look blind", a
   const { messages, id } = await asked(tools);
   // The agent can have it answer with what no harness passes on.
   assert.equal((await tools.client.chat({ messages: [...messages, result(id, "no picture")] })).status, 200);
+  assert.equal(tools.relay.failure, null);
+});
+
+test("a command of the same turn cannot take the run of a call that its harness then cancels", async () => {
+  await using tools = await withScreen("shop", [{ id: "b", name: "bash", arguments: '{"command":"ask the relay; false"}' }]);
+  const said = await tools.client.say([task]);
+  const [bash, call] = said.tool_calls as { id: string }[];
+  // By the command. Some harnesses cancel the calls beside one that failed.
+  await tools.post(callText("screenshot", "{}"));
+  const messages = [task, said, result(bash?.id ?? "", "exit code 1"), result(call?.id ?? "", "Cancelled: a call beside it failed")];
+  assert.equal((await tools.client.chat({ messages })).status, 200);
   assert.equal(tools.relay.failure, null);
 });
