@@ -76,7 +76,7 @@ test("a picture lies under its hash once, and a damaged one or a name that is no
     new MediaFolder(media.folder).keep(name, bytes);
     assert.deepEqual(media.read(name), bytes);
   }
-  // Whoever brings other bytes spoils none that are right.
+  // Other bytes under its name spoil none that are right.
   new MediaFolder(media.folder).keep(name, Buffer.alloc(bytes.length));
   assert.deepEqual(media.read(name), bytes);
   assert.throws(() => media.read("../../../etc/passwd"), { code: "not_found" });
