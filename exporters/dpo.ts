@@ -14,7 +14,7 @@ export const dpo = defineExporter({
   wholeGroups: true,
   docs: {
     alignment: "none",
-    rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts with different first prompts. A compacted rollout gives its conversation before the compaction.",
+    rows: "One line a pair. A group with equal rewards has no pairs, and neither have rollouts with different first prompts. A fork is compared with the rollout that it forks from the first turn that they do not share. A compacted rollout gives its conversation before the compaction.",
     loader: null,
     proof: { how: "fields", by: "documented fields" },
   },

@@ -67,7 +67,11 @@ export async function runHarness(
   } catch (error) {
     signal.throwIfAborted();
     const failure = asAlidadeError(error, "sandbox_error");
-    if (failure.owner === "policy") throw failure;
+    if (failure.owner === "policy") {
+      // It had only repeated what it did before, which this policy may not have sampled.
+      if (replay && replay.how !== "arrived") return brokenRun(toErrorRecord(lostInReplay(failure)));
+      throw failure;
+    }
     return brokenRun(toErrorRecord(failure));
   }
   // What the agent left running has no tools any more, and what it has begun is on record before the session is sealed.
@@ -108,6 +112,10 @@ export function brokenRun(record: ErrorRecord): HarnessRun {
 export function failedRun(run: HarnessRun, failure: AlidadeError): HarnessRun {
   const record = toErrorRecord(failure);
   return { ...run, stop_reason: record.code, failure: record };
+}
+
+function lostInReplay({ message }: AlidadeError): AlidadeError {
+  return new AlidadeError("replay_diverged", `the replay did not come to its last recorded turn: ${message}`);
 }
 
 function within(seconds: number, onOver: () => void): Disposable {

@@ -1,7 +1,7 @@
 /** Which two rollouts of a group are compared, and the conversations in which they answered the same prompt. */
 import { z } from "zod";
 import type { GroupReason } from "../../base/schema/reasons/left-out.ts";
-import type { Trajectory } from "../../base/schema/trajectory.ts";
+import type { CallRecord, Trajectory } from "../../base/schema/trajectory.ts";
 import { type StandingRules, standingOf, underRules, whyTurnUntrained } from "../../reconstruct/index.ts";
 import { type ChatRow, toConversations } from "../chat.ts";
 import type { ExportOptions, ExportReport } from "../exporter.ts";
@@ -22,11 +22,13 @@ export type RankedAnswer = {
   trajectory: Trajectory;
   /** Under the cut-off rules. */
   reward: number;
-  /** The rollout's messages before its first turn. */
+  /** The rollout's messages before its first turn; of a fork and the rollout that it forks: before the first turn that differs. */
   prompt: RowMessage[];
   /** Its turns and what came back, up to the end or to a compaction. */
   messages: RowMessage[];
   tools: Record<string, unknown>[];
+  /** The agent's conversations, and the one that these messages are of. */
+  rows: ChatRow[];
   row: ChatRow;
 };
 
@@ -73,8 +75,34 @@ async function readPairs(better: Ranked, worse: Ranked, rules: StandingRules): P
 
 function toPair(chosen: RankedAnswer | null, rejected: RankedAnswer | null): PreferencePair | GroupReason {
   if (chosen === null || rejected === null) return "no_answer";
+  const later = chosen.prompt.length > rejected.prompt.length ? chosen : rejected;
+  const pair = { chosen: onPrompt(later, chosen), rejected: onPrompt(later, rejected) };
   const question = ({ prompt, tools }: RankedAnswer): string => JSON.stringify([prompt, tools]);
-  return question(chosen) === question(rejected) ? { chosen, rejected } : "different_prompts";
+  return question(pair.chosen) === question(pair.rejected) ? pair : "different_prompts";
+}
+
+/** A fork begins behind turns of another rollout. The two are compared from there on: what both hold is their prompt. */
+function onPrompt({ prompt }: RankedAnswer, answer: RankedAnswer): RankedAnswer {
+  if (prompt.length === answer.prompt.length) return answer;
+  const row = answer.rows.find((one) => beginsWith(one, prompt));
+  const call = row && answer.trajectory.calls.find((one) => isAskedWith(one, answer.trajectory, prompt));
+  if (row === undefined || call === undefined) return answer;
+  const tools = toolsOf(call, answer.trajectory).map(toChatTool);
+  return { ...answer, prompt, messages: row.messages.slice(prompt.length), tools, row };
+}
+
+/** `weight` says who learns a turn, and is no part of what was said. */
+function beginsWith({ messages }: Pick<ChatRow, "messages">, prompt: readonly RowMessage[]): boolean {
+  return messages.length > prompt.length && toText(messages.slice(0, prompt.length)) === toText(prompt);
+}
+
+function toText(messages: readonly RowMessage[]): string {
+  return JSON.stringify(messages.map(({ weight: _, ...message }) => message));
+}
+
+function isAskedWith(call: CallRecord, trajectory: Trajectory, prompt: readonly RowMessage[]): boolean {
+  if (call.output === null || whyTurnUntrained(call, trajectory) !== null) return false;
+  return toText(inputOf(call, trajectory).flatMap(toChatMessages)) === toText(prompt);
 }
 
 /** The conversation that begins with the agent's first turn; null where it has none that may be learned from. */
@@ -82,9 +110,8 @@ function answerOf(trajectory: Trajectory, reward: number, lead: string): RankedA
   const first = trajectory.calls.find((call) => call.agent === lead && call.output !== null && whyTurnUntrained(call, trajectory) === null);
   if (first === undefined) return null;
   const prompt = inputOf(first, trajectory).flatMap(toChatMessages);
-  const promptText = JSON.stringify(prompt);
-  const rows = toConversations(trajectory).rows;
-  const row = rows.find(({ agent, messages }) => agent === lead && JSON.stringify(messages.slice(0, prompt.length)) === promptText);
+  const rows = toConversations(trajectory).rows.filter(({ agent }) => agent === lead);
+  const row = rows.find((one) => beginsWith(one, prompt));
   if (row === undefined) return null;
   return {
     trajectory,
@@ -92,6 +119,7 @@ function answerOf(trajectory: Trajectory, reward: number, lead: string): RankedA
     prompt,
     messages: row.messages.slice(prompt.length),
     tools: toolsOf(first, trajectory).map(toChatTool),
+    rows,
     row,
   };
 }

@@ -132,7 +132,7 @@ function compareTexts(recorded: string, now: string, where: string): RequestComp
   return { class: name, difference, apart: charactersApart(recorded, now) };
 }
 
-/** Of the longer text, without what both begin with and what both end with. */
+/** Counts the longer text without the beginning and the end that both share. */
 function charactersApart(one: string, other: string): number {
   const shorter = Math.min(one.length, other.length);
   let from = 0;

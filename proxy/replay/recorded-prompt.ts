@@ -11,7 +11,7 @@ import type { Replay } from "./replay.ts";
 
 /** null: the prompt is made as any other is. Throws `request_invalid` where the engine cannot hold it. */
 export function recordedPrompt(replay: Replay, recorded: RecordedCall, facts: EngineFacts): Continued | null {
-  if (replay.isRendered) return null;
+  if (replay.isRendered || hasNoPrompt(recorded)) return null;
   const why = whyNoRecordedPrompt(recorded, facts);
   if (why !== null) throw new AlidadeError("request_invalid", `the recorded prompt cannot be sampled on: ${why}`);
   const { call } = recorded;
@@ -23,6 +23,11 @@ export function recordedPrompt(replay: Replay, recorded: RecordedCall, facts: En
     media,
     record: { mode: "recorded", from_session_id: replay.sourceId, from_call_id: call.id, kept: ids.length },
   };
+}
+
+/** A sub-agent's call that failed or never ended, beside the turn that is forked: no engine told the ids of its prompt. */
+function hasNoPrompt({ call }: RecordedCall): boolean {
+  return call.turn === null && call.idText === null;
 }
 
 /** null where the engine can sample on this call's very prompt. */

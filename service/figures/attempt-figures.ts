@@ -8,9 +8,12 @@ import { engineSpans } from "./engine-spans.ts";
 /** `mostSpans`: more spans of calls at engines are left out; as many as a result row holds where it is not given. */
 export function attemptFigures(trajectory: Trajectory, mostSpans?: number): AttemptFigures {
   const { row_tokens, tree_tokens, excluded } = selectRows(trajectory).tokens;
-  const prompts = trajectory.calls.flatMap(({ usage, other_policy }) => {
+  const prompts = trajectory.calls.flatMap(({ usage, other_policy, replayed_from }) => {
     const { prompt_tokens = null, cached_tokens = null } = usage ?? {};
-    return other_policy || prompt_tokens === null || cached_tokens === null ? [] : [{ prompt_tokens, cached_tokens }];
+    // A replayed prompt reached no engine.
+    return other_policy || replayed_from !== null || prompt_tokens === null || cached_tokens === null
+      ? []
+      : [{ prompt_tokens, cached_tokens }];
   });
   return {
     data_source: trajectory.task.data_source,

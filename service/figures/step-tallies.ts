@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type EngineTime, EngineTimes, KeptTimes } from "./engine-times.ts";
 import { figuresOf, type StepFigures, toFigure } from "./step-figures.ts";
-import { addGroup, addRow, emptyTally, passReward, ResultTally, type TalliedRow } from "./tally.ts";
+import { addGroup, addRow, emptyTally, passReward, ResultTally, sampledIn, type TalliedRow } from "./tally.ts";
 
 /** Data sources are the users' own words: so many are kept apart in a step. */
 const mostSources = 100;
@@ -104,8 +104,8 @@ export function newestOf(steps: readonly (number | null)[]): number | null {
 }
 
 /** The newest step that sampled it. What sampled nothing counts at the step in force when it ended. */
-function stepOf({ sampled_tokens, newest_step, policy_step }: TalliedRow): number | null {
-  return sampled_tokens === 0 ? policy_step : newest_step;
+function stepOf(row: TalliedRow): number | null {
+  return sampledIn(row) === 0 ? row.policy_step : row.newest_step;
 }
 
 function addToSource(step: StepTally, { reward, figures }: TalliedRow): void {

@@ -59,12 +59,17 @@ export function emptyTally(): ResultTally {
 export function addRow(tally: ResultTally, row: TalliedRow): void {
   tally.results += 1;
   tally.cancelled += row.state === "cancelled" ? 1 : 0;
-  tally.sampled_tokens += row.sampled_tokens;
+  tally.sampled_tokens += sampledIn(row);
   tally.trainable_tokens += row.trainable_tokens;
   tally.dated += row.stale === null ? 0 : 1;
   tally.stale += row.stale === true ? 1 : 0;
   addReward(tally, row);
   addFigures(tally, row);
+}
+
+/** Tokens that this attempt sampled: what a fork replayed is counted by the rollout that sampled it. */
+export function sampledIn({ sampled_tokens, figures }: Pick<TalliedRow, "sampled_tokens" | "figures">): number {
+  return sampled_tokens - (figures?.excluded?.replayed ?? 0);
 }
 
 function addReward(tally: ResultTally, { state, reward }: TalliedRow): void {

@@ -260,3 +260,48 @@ test("trl-dpo gives no ids of a turn that saw a picture, for its trainer would r
 test("options about rows are refused where a format has none", async () => {
   await assert.rejects(exported(exporterNamed("chat"), [rollout("a0")], { maxTokens: 5 }), { code: "config_invalid", param: "maxTokens" });
 });
+
+/** Two turns: `first`, which a fork has from the chain's record, and a second one behind the same result. */
+function leaf(sample_index: number, second: string, reward: number, isFork: boolean, vocabulary: Map<string, number>): Trajectory {
+  const log = new LogBuilder({ rollout_id: `r${sample_index}`, group_id: "tree", sample_index }, vocabulary);
+  const [begin, look] = [[user("mend it")], assistant("I look")];
+  const first = log.call({ messages: begin, says: look, ...(isFork && { replayed_from: "call00000000000000000000" }) });
+  log.call({ messages: [...begin, look, user("a file")], says: assistant(second), parent: first });
+  const trajectory = reconstruct(log.entries, { status: "graded", reward, group: { size: 3 } });
+  return { ...trajectory, session_id: `ses${sample_index}`, trajectory_id: `traj${sample_index}` };
+}
+
+test("a fork is compared with the rollout that it forks, and with other forks of it, from the turn behind which it begins", async () => {
+  const vocabulary = new Map<string, number>();
+  const chain = leaf(0, "no idea", 0.5, false, vocabulary);
+  const [good, bad] = [leaf(1, "mended", 1, true, vocabulary), leaf(2, "broken", 0, true, vocabulary)];
+  for (const [members, texts] of [
+    [
+      [chain, good],
+      ["mended", "no idea"],
+    ],
+    [
+      [chain, bad],
+      ["no idea", "broken"],
+    ],
+    [
+      [good, bad],
+      ["mended", "broken"],
+    ],
+  ] as const) {
+    const whole = await written("dpo", [...members]);
+    const [row] = whole.rows as { prompt: { content: string }[]; chosen: { content: string }[]; rejected: { content: string }[] }[];
+    assert.deepEqual([whole.report.rows, whole.report.left_out_groups], [1, {}]);
+    assert.deepEqual(
+      row?.prompt.map(({ content }) => content),
+      ["mend it", "I look", "a file"],
+    );
+    assert.deepEqual(
+      [row?.chosen, row?.rejected].map((side) => side?.map(({ content }) => content)),
+      [[texts[0]], [texts[1]]],
+    );
+    const turn = (await written("trl-dpo", [...members])).rows[0] as { prompt_ids: number[] | null; prompt: unknown[] };
+    assert.equal(turn.prompt.length, 3);
+    assert.ok((turn.prompt_ids?.length ?? 0) > 0, "both were sampled on the same ids");
+  }
+});

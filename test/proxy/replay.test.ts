@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
+import type { EngineFacts } from "../../engines/index.ts";
 import { engineNamed } from "../../engines/registry.ts";
 import { cutAfter, editedAnswer, HarnessProxy, Replay, type SessionRecording, toRecording } from "../../proxy/index.ts";
+import { recordedPrompt } from "../../proxy/replay/recorded-prompt.ts";
 import type { ReplayOptions } from "../../proxy/replay/replay.ts";
+import { Call } from "../../proxy/session/call.ts";
 import { MemoryStore } from "../../proxy/store/index.ts";
 import { type Sampling, TemplatedEngine } from "../fakes/engines/templated-engine.ts";
 import { Client } from "../fakes/proxies/proxy-at.ts";
@@ -250,6 +253,17 @@ test("a freeform tool is called by hand with its raw text", async () => {
     { type: "tool_call", id: "edited0", name: "apply_patch", arguments: "*** Begin Patch", kind: "custom" },
   ]);
   assert.throws(() => edit({ patch: "x" }), /the tool "apply_patch" takes text: give it as \{"input": "…"\} in its arguments/);
+});
+
+test("a call beside the fork whose prompt no engine told is sampled on a rendered one, and another template is refused", async () => {
+  await using at = await recorded();
+  const replay = new Replay({ recording: at.recording, cut: cutAfter(at.recording, 1), after: "sample", words: "go_on" });
+  const [first] = at.recording.calls;
+  assert.ok(first);
+  const broken = { ...first, call: new Call(first.call.begun, first.call.messages), finished: null };
+  const facts = { token_in: true, fingerprints: null } as unknown as EngineFacts;
+  assert.equal(recordedPrompt(replay, broken, facts), null);
+  assert.throws(() => recordedPrompt(replay, first, facts), /another template or tokenizer/);
 });
 
 test("a turn that there is not, and a log that is gone, are said in one sentence", async () => {

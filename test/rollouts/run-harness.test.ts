@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { AlidadeError } from "../../base/errors.ts";
 import { currentOwner } from "../../base/host/owner.ts";
 import type { SessionSpec } from "../../base/schema/session-spec.ts";
 import { Limits } from "../../base/schema/task.ts";
 import { commandHarness } from "../../harnesses/command.ts";
+import { cutAfter, Replay, toRecording } from "../../proxy/index.ts";
 import type { PreparedRollout } from "../../rollouts/prepare.ts";
 import type { RolloutPlan } from "../../rollouts/rollout-plan.ts";
 import { runHarness } from "../../rollouts/run-harness.ts";
@@ -17,6 +19,7 @@ import { localProcess } from "../../sandboxes/process.ts";
 import type { ScriptedReply, WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { until } from "../fakes/machine/until.ts";
 import { type EnginesAt, enginesAt } from "../fakes/proxies/engines-at.ts";
+import { LogBuilder } from "../fakes/records/log-builder.ts";
 
 /** Prints some noise, asks once, and stays for so many milliseconds afterwards. */
 const agent = (stayMs: number): string => `
@@ -131,6 +134,26 @@ test("a harness that ends before its last answer takes that turn not out of trai
   const { calls, fidelity } = await at.proxy.trajectory(session.id);
   assert.deepEqual([calls[0]?.outcome, calls[0]?.error], ["undelivered", null]);
   assert.deepEqual([fidelity.trainable_tokens, fidelity.excluded], ["a bad turn".length + 1, {}]);
+});
+
+test("a sandbox that the agent takes down while it repeats recorded turns leaves no result", { timeout: 300_000 }, async () => {
+  await using at = await enginesAt(() => ({ text: "hello" }), { a: {} });
+  const { session } = await at.proxy.openSession({ any_model: true });
+  const harness = commandHarness({ argv: ["agent"] });
+  const limits = Limits.parse({});
+  const plan = { harness, task: { limits, environment: { workdir: "/work", env: {}, mounts: {} } } } as unknown as RolloutPlan;
+  const dead = new AlidadeError("sandbox_out_of_memory", "the sandbox is gone for its memory");
+  const sandbox = { exec: () => Promise.reject(dead) };
+  const prepared = { session, sandbox, launch: { argv: [], env: {} }, network: { env: {} } } as unknown as PreparedRollout;
+  const running = () => runHarness({ proxy: at.proxy } as RunSetup, plan, prepared, AbortSignal.timeout(60_000));
+  await assert.rejects(running(), dead, "of its own turns it is the result");
+  const log = new LogBuilder();
+  log.call({ messages: [{ role: "user", parts: [{ type: "text", text: "hi" }] }] });
+  const recording = toRecording("sestest", log.entries);
+  session.replay = new Replay({ recording, cut: cutAfter(recording, null), after: "sample", words: "go_on" });
+  const { infrastructure } = await running();
+  assert.equal(infrastructure?.code, "replay_diverged");
+  assert.match(infrastructure?.message ?? "", /did not come to its last recorded turn: the sandbox is gone for its memory/);
 });
 
 test("a weight update does not eat the agent's seconds", { timeout: 300_000 }, async () => {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import type { Trajectory } from "../../../base/schema/trajectory.ts";
 import { reconstruct } from "../../../reconstruct/index.ts";
 import { attemptFigures, KeptSteps, StepTallies, stepFigures, type TalliedRow } from "../../../service/figures/index.ts";
 import type { AttemptFigures } from "../../../service/ledger/index.ts";
@@ -17,6 +18,12 @@ const row = (step: number | null, more: Partial<TalliedRow> = {}): TalliedRow =>
   ...attemptResult({ newest_step: step, figures: figures() }),
   ...{ stale: null, policy_step: null },
   ...more,
+});
+
+/** Its engine told how much of the prompt it had in its cache. */
+const withCache = (call: Trajectory["calls"][number]): typeof call => ({
+  ...call,
+  usage: call.usage && { ...call.usage, cached_tokens: 0 },
 });
 
 test("each result counts at the newest step that sampled it, one that sampled nothing at the step in force when it ended", () => {
@@ -80,6 +87,20 @@ test("an attempt's figures are counted from its trajectory", () => {
   const { edges, row_tokens, tree_tokens, is_cut } = attemptFigures(trajectory);
   assert.deepEqual([edges, is_cut], [trajectory.fidelity.matches, false]);
   assert.ok(row_tokens >= tree_tokens && tree_tokens > 0);
+});
+
+test("what a fork replays is counted once, by the rollout that sampled it", () => {
+  const log = new LogBuilder();
+  const [asked, said] = [[user("one two")], assistant("ok")];
+  const first = log.call({ messages: asked, says: said, replayed_from: "call00000000000000000000" });
+  log.call({ messages: [...asked, said, user("more")], says: assistant("done now"), parent: first });
+  const { calls, fidelity, ...trajectory } = reconstruct(log.entries);
+  const own = calls[1] ?? assert.fail();
+  const fork = attemptFigures({ ...trajectory, calls: calls.map(withCache), fidelity });
+  assert.equal(fork.prompt_tokens, own.usage?.prompt_tokens);
+  const tallies = new StepTallies();
+  tallies.addRow(row(1, { sampled_tokens: fidelity.sampled_tokens, figures: fork }));
+  assert.equal(tallies.toKept().steps[0]?.tally.sampled_tokens, own.sampled_length);
 });
 
 test("docs/figures.md has each figure as it is defined", async () => {
