@@ -5,7 +5,7 @@
 
 import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../base/schema/message.ts";
 import type { SampledToken } from "../base/schema/sampled-token.ts";
-import type { LogprobSemantics, RoutingReason, RoutingType, WeightSpan } from "../base/schema/session-log.ts";
+import type { LogprobSemantics, RoutingReason, RoutingType, SupportReason, WeightSpan } from "../base/schema/session-log.ts";
 import type { IdText } from "../base/tokens/id-text.ts";
 import type { ImageSpan, PictureTokens } from "../base/tokens/image-spans.ts";
 import type { SpelledToken } from "./chat/spelled-pieces.ts";
@@ -32,6 +32,8 @@ export type SampleRequest = {
   cache_salt?: string;
   /** Number of first prompt tokens whose experts the engine may leave out: an earlier call has them. */
   routing_start?: number;
+  /** Its `tokens` events tell which tokens the sampling kept. Only for engines whose probe found `support`. */
+  support?: boolean;
   /** Is told the texts of sampled tokens that it lacks. Engines that send no texts leave it alone. */
   texts?: TokenTexts;
 };
@@ -60,7 +62,7 @@ export type SampleEvent =
   /** One whole tool call; `arguments` is the raw string as the engine's parser cut it out. */
   | { type: "tool-call"; id: string; name: string; arguments: string }
   /** Sampled ids with one logprob each (nats; null where that one is missing). `tokens`: one for each id, where they were asked for. */
-  | { type: "tokens"; token_ids: number[]; logprobs: (number | null)[]; tokens?: SampledToken[] }
+  | { type: "tokens"; token_ids: number[]; logprobs: (number | null)[]; tokens?: SampledToken[]; support?: TokenSupport[] }
   /** null: the engine told experts, but not as many as the answer's tokens have, or in another encoding. */
   | { type: "routing"; routing: RoutedExperts | null }
   /** Where the pads of each picture stand in the prompt, in the order of the request. Absent: the engine does not tell. */
@@ -82,6 +84,9 @@ export type SampleEvent =
  * each layer, in the order of the layers; they are 0 if the layer has no experts. The last sampled token has no row.
  */
 export type RoutedExperts = { start: number; rows: number; layers: number; top_k: number; dtype: RoutingType; bytes: Buffer };
+
+/** The ids that `top_p`, `top_k` and `min_p` kept at the place of one sampled token, or why they are not known. */
+export type TokenSupport = readonly number[] | Extract<SupportReason, "cut_short" | "misfit">;
 
 /** not_supported: the server has no such route; failed: it has, and kept what it has, as servers do while requests are in flight. */
 export type PrefixReset = "reset" | "not_supported" | "failed";
@@ -137,6 +142,11 @@ export type EngineFacts = {
   routing?: "all" | "not_live";
   /** Why the server is not asked for experts although it tells them. */
   routing_missing?: RoutingReason;
+  /**
+   * The server tells which tokens the sampling kept, and its logprobs are then those over them. `most`: the largest `top_k` for which
+   * it does. `bounded`: it refuses a request without a `top_k` that asks for them. Absent: the probe did not see it.
+   */
+  support?: { most: number; bounded: boolean };
   /** Hash of the token ids of a fixed conversation, `tokenizer` of fixed texts: two servers that agree, render alike. */
   fingerprints?: { template: string | null; tokenizer: string | null };
 };

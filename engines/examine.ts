@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../base/errors.ts";
 import { type Message, Role, type Sampling, type Tool } from "../base/schema/message.ts";
 import { routingReasons } from "../base/schema/reasons/routing.ts";
+import { supportReasons } from "../base/schema/reasons/support.ts";
 import { type RolePlaces, rolePlaces } from "./chat/template-facts.ts";
 import type { Engine, EngineFacts, SampleEvent } from "./engine.ts";
 
@@ -83,6 +84,7 @@ function* toFindings(facts: EngineFacts): Generator<Finding> {
             "tokens that a grammar forced cannot be told from chosen ones: export without --allow-grammar",
           );
   }
+  yield keptTokens(facts);
   yield tokenIn(facts);
   yield* pictures(facts);
   yield facts.weight_version
@@ -132,6 +134,25 @@ function logprobsAre(kind: EngineFacts["logprob_semantics"]): Finding {
   if (kind === "raw") return row("logprobs are", "raw: log-softmax of the logits, whatever the temperature", "ok", neutralOnly);
   return row("logprobs are", "raw or processed: a server without top_logprobs cannot be asked", "unknown", neutralOnly);
 }
+
+/** Without them calls that an operator cuts are left out of RL (`truncated_sampling`). */
+function keptTokens({ support, engine, logprobs }: EngineFacts): Finding {
+  const what = "under top_p, top_k";
+  if (!support) {
+    const cure = logprobs ? keptAdvice.get(engine) : undefined;
+    return row(what, "which tokens were kept is not recorded: such calls are not trained", "gap", cure ?? supportReasons.not_told.cure);
+  }
+  const limit = `with a top_k of at most ${support.most}`;
+  return row(what, `which tokens were kept is recorded, ${support.bounded ? `only ${limit}` : `surely ${limit}`}`, "ok");
+}
+
+const keptAdvice = new Map([
+  ["vllm", "start vLLM with --logprobs-mode processed_logprobs, or train with purpose: train, which cuts nothing"],
+  [
+    "sglang",
+    "serve with SGLang 0.5.23 or newer, without a router that hides /server_info, or train with purpose: train, which cuts nothing",
+  ],
+]);
 
 const weightAdvice = new Map([
   ["vllm", "start vLLM with VLLM_SERVER_DEV_MODE=1 for /weight_info, or name the policy yourself: `policy` in the run file"],

@@ -1,4 +1,5 @@
 export { grammarFields, isUnderGrammar } from "./chat/grammar.ts";
+export { isCut, topKOf } from "./chat/sampling-support.ts";
 export type {
   Engine,
   EngineFacts,
@@ -8,6 +9,7 @@ export type {
   RoutedExperts,
   SampleEvent,
   SampleRequest,
+  TokenSupport,
   TokenTexts,
 } from "./engine.ts";
 export { examine, type Finding } from "./examine.ts";

@@ -28,7 +28,7 @@ import type {
 import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
 import { InputLogprobs, toRankedTokens } from "./sglang/input-logprobs.ts";
-import { Id, replyEvents, SglangReply, toldExperts } from "./sglang/reply.ts";
+import { Id, replyEvents, SglangReply, toldExperts, toldSupport } from "./sglang/reply.ts";
 import { type KnownExperts, RoutingOptions, readRouting, whyRowsAreLost } from "./sglang/routing.ts";
 import { sglangSampledNothing } from "./sglang/sampled-nothing.ts";
 import { toGenerateSampling, toSglangSampling } from "./sglang/sampling.ts";
@@ -81,6 +81,9 @@ class SglangEngine implements Engine {
     facts.token_in = echo?.prompt_ids?.join() === "1,2,3";
     if (!facts.token_in)
       facts.token_in_missing = `the chat route at ${this.baseUrl} did not sample on the "input_ids" that it was given: serve the model with SGLang 0.5.17 or newer, without a router in between`;
+    const limit = info?.sampling_mask_max_tokens ?? 0;
+    const most = Math.floor(limit / headroomForTies);
+    if (facts.logprobs && most >= 2 && (await this.#tellsSupport(model, signal))) facts.support = { most, bounded: true };
     facts.missing = this.#missing(cold);
     return facts;
   }
@@ -92,7 +95,7 @@ class SglangEngine implements Engine {
   async *sample(request: SampleRequest, signal: AbortSignal): AsyncGenerator<SampleEvent> {
     let isOver = false;
     const experts = imagesIn(request.messages).length > 0 ? null : this.#experts;
-    const asks = experts === null ? {} : asksForExperts(request.routing_start);
+    const asks = { ...(experts !== null && asksForExperts(request.routing_start)), ...(request.support && asksForSupport) };
     try {
       const response = request.prompt
         ? await this.#client.open("/generate", { ...toGenerate(request, request.prompt), ...asks }, signal, request.call_id)
@@ -269,6 +272,14 @@ class SglangEngine implements Engine {
     };
   }
 
+  /** Some backends and some ways of speculative decoding refuse such a request. */
+  async #tellsSupport(model: string, signal: AbortSignal): Promise<boolean> {
+    const body = { ...probeBody(model, 1), ...asksForSupport, top_k: 2 };
+    const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal).catch(() => null);
+    const reply = SglangReply.safeParse(answer).data;
+    return reply !== undefined && toldSupport(reply) !== null;
+  }
+
   async #grammarLogprobs(model: string, signal: AbortSignal): Promise<"masked" | "unmasked" | null> {
     const body = { ...probeBody(model, 1), regex: "a" };
     const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal).catch(() => null);
@@ -293,6 +304,12 @@ const idFields = { return_prompt_token_ids: true, return_token_ids: true, return
 function asksForExperts(start = 0): Record<string, unknown> {
   return { return_routed_experts: true, ...(start > 0 && { routed_experts_start_len: start }) };
 }
+
+/** The chat route refuses it without `return_meta_info`, which is in `idFields`. */
+const asksForSupport = { return_sampling_mask: true };
+
+/** A server aborts a call that keeps more tokens than its limit, and tokens that are tied with the last one are kept too. */
+const headroomForTies = 2;
 
 function probeBody(model: string, temperature: number): Record<string, unknown> {
   return { model, messages: [{ role: "user", content: "ping" }], max_tokens: 1, temperature, top_logprobs: 2, stream: false, ...idFields };
@@ -332,7 +349,10 @@ type SglangProbe = {
   tokens: number;
 };
 
-const ServerInfo = RoutingOptions.extend({ version: z.string().nullish() });
+const ServerInfo = RoutingOptions.extend({
+  version: z.string().nullish(),
+  sampling_mask_max_tokens: z.number().int().nullish().catch(null),
+});
 const ModelInfo = z.looseObject({ weight_version: z.string().nullish(), model_path: z.string().nullish().catch(null) });
 const Tokenized = z.looseObject({ tokens: z.array(Id) });
 const Scored = z.looseObject({ meta_info: InputLogprobs });

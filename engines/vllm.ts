@@ -38,8 +38,19 @@ import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
 import { pulled } from "./http/pulled.ts";
 import { ChunkReader } from "./vllm/chunks.ts";
+import { askedList, listFields, listLengths } from "./vllm/listed-support.ts";
 import { type ChatRender, probePictures, renderChat, samplePictured, scorePictured } from "./vllm/pictures.ts";
-import { ProbeAnswer, probeBody, refused, toProbed, type VllmProbe, whyNotTrainable, withBest, withWeights } from "./vllm/probe.ts";
+import {
+  listsKept,
+  ProbeAnswer,
+  probeBody,
+  refused,
+  toProbed,
+  type VllmProbe,
+  whyNotTrainable,
+  withBest,
+  withWeights,
+} from "./vllm/probe.ts";
 import { PromptLogprobs, toRankedTokens } from "./vllm/prompt-logprobs.ts";
 import { readRouting } from "./vllm/routing.ts";
 import { vllmSampledNothing, wholeSampledNothing } from "./vllm/sampled-nothing.ts";
@@ -84,6 +95,8 @@ class VllmEngine implements Engine {
   #images: ServedPictures | null = null;
   /** Found by the probe: the server tells which experts the tokens took, but only in answers in one piece. */
   #tellsRouting = false;
+  /** Found by the probe: how many tokens it lists after the sampling's cut; 0: it lists them before. */
+  #mostListed = 0;
   /** Found by the probe: chat and completions tell which weights sampled which tokens. */
   #tellsWeights = false;
 
@@ -115,6 +128,8 @@ class VllmEngine implements Engine {
       const warm = cold.best === null ? null : await this.#probeOnce({ ...probeBody(model, 2), ...withBest }, signal);
       facts.logprob_semantics = logprobKind(cold.best, warm?.best ?? null);
     }
+    this.#mostListed = facts.logprob_semantics === "processed" && facts.token_ids ? await this.#findMostListed(model, signal) : 0;
+    if (this.#mostListed > 0) facts.support = { most: this.#mostListed, bounded: false };
     if (facts.logprobs) facts.grammar_logprobs = await this.#grammarLogprobs(model, signal);
     this.#maxModelLen = facts.max_model_len;
     this.#tokenIn = facts.token_ids ? await this.#findTokenIn(model, signal) : null;
@@ -147,7 +162,9 @@ class VllmEngine implements Engine {
       ? (["/v1/completions", this.#promptBody(request, request.prompt)] as const)
       : (["/v1/chat/completions", this.#chatBody(request, isWhole)] as const);
     const response = await this.#client.open(path, body, signal, request.call_id, isWhole ? wholeSampledNothing : undefined);
-    const reader = new ChunkReader(this.baseUrl, request.token_logprobs, request.texts, isWhole);
+    const listed = request.support && !request.prompt ? askedList(request, this.#mostListed) : null;
+    // Where tokens are named by their ids, their texts are not told.
+    const reader = new ChunkReader(this.baseUrl, request.token_logprobs, listed ? undefined : request.texts, isWhole, listed);
     const frames = new SseDecoder();
     const sampled: number[] = [];
     // Compared with the request as soon as it arrives: the echo is as long as the prompt, and is not kept.
@@ -326,6 +343,7 @@ class VllmEngine implements Engine {
       ...(this.#extras
         ? { return_token_ids: true, logprobs: true, top_logprobs: request.token_logprobs?.top ?? 0, ...(whole ? {} : pace(request)) }
         : {}),
+      ...(request.support && !whole ? listFields(askedList(request, this.#mostListed)) : {}),
       ...(this.#tellsWeights ? withWeights : {}),
     };
   }
@@ -394,6 +412,16 @@ class VllmEngine implements Engine {
     const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal).catch(() => null);
     const logprob = ProbeAnswer.safeParse(answer).data?.choices[0]?.logprobs?.content?.[0]?.logprob;
     return typeof logprob === "number" ? (logprob === 0 ? "masked" : "unmasked") : null;
+  }
+
+  /** A request for more tokens than `--max-logprobs` is refused. 0: the list does not tell which tokens a cut kept. */
+  async #findMostListed(model: string, signal: AbortSignal): Promise<number> {
+    for (const top of listLengths) {
+      const body = { ...probeBody(model, 1), ...listFields({ top, top_k: 2 }), top_p: 1, top_k: 2 };
+      const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal).catch(() => null);
+      if (listsKept(answer, { top, top_k: 2 })) return top;
+    }
+    return 0;
   }
 
   /** A server that was started with `--max-logprobs 0` refuses to list the best tokens; no call needs that list. */

@@ -32,7 +32,7 @@ export const emptyReport = (): ExportReport => ({
 });
 
 /** What a format itself decides about its rows. */
-export type FormatOptions = Partial<Pick<SelectOptions, "aggregation" | "objective" | "readsTemperatures" | "wholeTurns">>;
+export type FormatOptions = Partial<Pick<SelectOptions, "aggregation" | "objective" | "readsSupport" | "readsTemperatures" | "wholeTurns">>;
 
 /** How rows are selected (`reconstruct/rows/select-rows.ts`), and: */
 export type ExportOptions<Own = Record<string, unknown>> = Omit<SelectOptions, keyof FormatOptions> & {
@@ -61,6 +61,8 @@ export interface Exporter {
   readonly namesPictures?: true;
   /** Its rows can say that several paths share a prefix (selection `tree`); others refuse such a selection. */
   readonly saysPackedRows?: true;
+  /** Its rows name the tokens that the sampling kept, so that calls with `top_p`, `top_k` or `min_p` can be trained. */
+  readonly saysSupport?: true;
   /** It writes the temperature of each token, so that one unlike the trainer's is no reason to leave a call out. */
   readonly saysTemperatures?: true;
   readonly docs: {
@@ -72,6 +74,8 @@ export interface Exporter {
     teacher?: string;
     /** The field and form in which its loader returns the experts of tokens. Absent: its rows do not name experts. */
     experts?: string;
+    /** How its loader returns the tokens that the sampling kept. Absent: its rows do not name them. */
+    support?: string;
     /** Why its rows leave out calls that saw a picture, if the format itself is the reason. */
     pictures?: string;
     /** Module of the Python package (`clients/python`) that makes the trainer's own objects of the rows; null where the file is all. */

@@ -66,6 +66,7 @@ export const exporterRegistry = registryOf<ExporterPlugIn, Exporter>({
     wholeGroups: "boolean?",
     everyAttempt: "boolean?",
     namesPictures: "boolean?",
+    saysSupport: "boolean?",
     saysPictures: "boolean?",
     saysPackedRows: "boolean?",
     saysTemperatures: "boolean?",

@@ -4,13 +4,15 @@
  * What a row does not train has a mask of false in it, so that each sampled token is trained in one branch.
  */
 
+import { z } from "zod";
 import type { Message, Tool, Usage } from "../base/schema/message.ts";
 import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 import { schemaAsWritten } from "../base/wire/tool-schema.ts";
-import { type FlatRow, turnsOf } from "../reconstruct/index.ts";
-import { defineExporter, noOptions } from "./exporter.ts";
+import { type FlatRow, type RowSupport, turnsOf } from "../reconstruct/index.ts";
+import { defineExporter } from "./exporter.ts";
 import { rolloutComponents } from "./rows/rollout-components.ts";
 import { callsOfRow, inputOf, outputOf, toolsOf } from "./rows/row-calls.ts";
+import { keptSets, supportWithin } from "./rows/support.ts";
 import { toChatMessages } from "./shapes/chat-messages.ts";
 import { scoredRows } from "./shapes/scored-rows.ts";
 
@@ -19,19 +21,21 @@ export const verifiers = defineExporter({
   title: "verifiers WireTrace: message nodes with token_ids, mask and compact logprobs",
   objective: "rl",
   extension: "jsonl",
+  saysSupport: true,
   docs: {
     alignment: "E",
     rows: "One line a rollout, with all its branches. A rollout that trains nothing is a line with all masks false.",
     pictures:
       "a trace of verifiers 0.4 has pictures only in its messages. prime-rl (August 2026) reads pixels from a field that this version does not have. `prime-rl` has pictures.",
-    loader: null,
+    support: "`sampling_mask` of each sampled node: the ids at the places that are trained, as verifiers puts them there itself",
+    loader: "alidade.loaders.verifiers",
     proof: { how: "trainer", by: "verifiers 0.4.0" },
   },
-  options: noOptions,
+  options: z.strictObject({ kept_sets: keptSets }),
   async *write(source, options, report) {
     for await (const trajectory of source.trajectories()) {
       const trace = new TraceWriter(trajectory);
-      for (const row of scoredRows(trajectory, options, report)) trace.add(row);
+      for (const row of scoredRows(trajectory, options, report, { readsSupport: options.own.kept_sets === "train" })) trace.add(row);
       if (trace.isEmpty) continue;
       report.rows++;
       yield JSON.stringify(trace.done());
@@ -65,7 +69,7 @@ class TraceWriter {
       const call = calls[index] as CallRecord;
       const context = inputOf(call, this.#trajectory).slice(before === null ? 0 : before.input.length + 1);
       parent = this.#addContext(parent, context, row.token_ids.slice(start, turn.prompt_ids.length), call);
-      parent = this.#addTurn(parent, call, turn);
+      parent = this.#addTurn(parent, call, turn, supportWithin(row, turn.prompt_ids.length, turn.token_ids.length));
       start = turn.prompt_ids.length + turn.token_ids.length;
       before = call;
     }
@@ -93,7 +97,7 @@ class TraceWriter {
     return parent;
   }
 
-  #addTurn(parent: number | null, call: CallRecord, turn: ReturnType<typeof turnsOf>[number]): number {
+  #addTurn(parent: number | null, call: CallRecord, turn: ReturnType<typeof turnsOf>[number], support: RowSupport[]): number {
     const [message] = outputOf(call, this.#trajectory).flatMap(toWireMessages);
     this.#nodes.push({
       parent,
@@ -103,6 +107,7 @@ class TraceWriter {
       token_ids: turn.token_ids,
       mask: turn.mask.map((mask) => mask === 1),
       logprobs: turn.logprobs.filter((_, at) => turn.mask[at] === 1),
+      ...(support.length > 0 && { support }),
     });
     this.#calls.push(toModelCall(call, this.#nodes.length - 1));
     return this.#nodes.length - 1;

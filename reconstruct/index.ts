@@ -26,12 +26,13 @@ export {
   teacherTop,
   turnsOf,
 } from "./rows/alignment-families.ts";
-export { FlatRow, FlatSegment } from "./rows/flat-row.ts";
+export { FlatRow, FlatSegment, RowSupport } from "./rows/flat-row.ts";
 export { imagesOf } from "./rows/images-of.ts";
 export { isRouted } from "./rows/place-routing.ts";
 export { defaultSelectOptions, dummyRow, type SelectedRows, type SelectOptions, selectRows } from "./rows/select-rows.ts";
 export { addAccounts, rowInflationOf, type TokenAccount, tokensOutside } from "./rows/token-account.ts";
 export { selectionNamed, selections } from "./selection/index.ts";
+export { noSupport, type SupportFidelity, supportFidelityOf } from "./support-fidelity.ts";
 export { type AskTeacher, scoreNodes, unscoredNodes, withTeacher } from "./teacher/score-nodes.ts";
 export { type Teaching, teachingOf, wasAnswered } from "./teacher/teaching.ts";
 export { lossOf } from "./trained/loss-of.ts";

@@ -25,6 +25,7 @@ import type { Edge } from "./tree/edge.ts";
 import { findEdges } from "./tree/edges.ts";
 import { findParents } from "./tree/parents.ts";
 import { routingBlobs } from "./tree/routing-blobs.ts";
+import { supportBlobs } from "./tree/support-blobs.ts";
 import { type Exclusions, toNodes } from "./tree/to-nodes.ts";
 import { buildTree, type TokenTree } from "./tree/token-tree.ts";
 
@@ -81,7 +82,7 @@ export function reconstruction(entries: Iterable<LogLine>): (facts?: TrajectoryF
       tools: Object.fromEntries(session.tools),
       nodes,
       traces,
-      blobs: routingBlobs(calls, tree, idOf),
+      blobs: [...routingBlobs(calls, tree, idOf), ...supportBlobs(calls, tree, idOf)],
     };
     const trajectory = { ...recorded, nodes: judgedNodes(recorded) };
     return {
@@ -222,6 +223,7 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
     fingerprints: call.tries.at(-1)?.fingerprints ?? null,
     ...(experts !== undefined && { experts }),
     ...routingOf(finished),
+    ...supportOf(finished),
     engine_model: finished?.engine_model ?? null,
     tries: call.tries.map(({ try: number, engine, status, error, may_have_sampled }) => ({
       try: number,
@@ -270,6 +272,11 @@ function toCallRecord(call: CallHistory, { places, edges, outcomes, tree, idOf }
 function routingOf(finished: CallHistory["finished"]): Pick<CallRecord, "routing"> {
   if (finished?.routing) return { routing: "recorded" };
   return finished?.routing_missing ? { routing: finished.routing_missing } : {};
+}
+
+function supportOf(finished: CallHistory["finished"]): Pick<CallRecord, "support"> {
+  if (finished?.support) return { support: "recorded" };
+  return finished?.support_missing ? { support: finished.support_missing } : {};
 }
 
 const neverFinished = "lost_in_flight: the process ended before the call did, and what the engine sampled until then is unknown";

@@ -69,7 +69,7 @@ export async function deliveryOf(
     const oldestStep = exporter.objective === "rl" ? oldestTrained(rows, spec) : null;
     const order = { oldestStep, media: mediaOf(pictures), signal };
     const rowsOf = await exported(exporter, trajectories, order, longest);
-    const beside = exporter.namesPictures ? picturesNamedIn(rowsOf.lines, pictures) : [];
+    const beside = exporter.namesPictures || exporter.saysSupport ? picturesNamedIn(rowsOf.lines, pictures) : [];
     const fits = rowsOf.bytes + beside.reduce((sum, { base64 }) => sum + base64.length, 0) <= longest;
     const report = fits ? rowsOf.report : { ...emptyReport(), trajectories: trajectories.length };
     // The lines after it come as they are.

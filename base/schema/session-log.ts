@@ -15,6 +15,7 @@ import { Policy } from "./policy.ts";
 import { renderCauses } from "./reasons/calls.ts";
 import { wordsOf } from "./reasons/meaning.ts";
 import { routingReasons } from "./reasons/routing.ts";
+import { supportReasons } from "./reasons/support.ts";
 import { toolFailures } from "./reasons/tools.ts";
 import { RewardComponent } from "./reward-component.ts";
 import { SampledToken } from "./sampled-token.ts";
@@ -263,6 +264,23 @@ export const routingBytesOf = ({ rows, layers, top_k, dtype }: Pick<RoutingRecor
 export const RoutingReason = z.enum(wordsOf(routingReasons));
 export type RoutingReason = z.infer<typeof RoutingReason>;
 
+/**
+ * The tokens that `top_p`, `top_k` and `min_p` kept at each place of a sample, as bytes with this hash: little-endian int32, first
+ * `rows` counts, one for each sampled token, then the `ids` of all kept tokens in that order.
+ */
+export const SupportRecord = z.strictObject({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  rows: z.number().int().positive(),
+  ids: z.number().int().positive(),
+});
+export type SupportRecord = z.infer<typeof SupportRecord>;
+
+/** The length of the bytes that it names. */
+export const supportBytesOf = ({ rows, ids }: Pick<SupportRecord, "rows" | "ids">): number => (rows + ids) * 4;
+
+export const SupportReason = z.enum(wordsOf(supportReasons));
+export type SupportReason = z.infer<typeof SupportReason>;
+
 export const CallFinished = z.strictObject({
   type: z.literal("call_finished"),
   time: Time,
@@ -280,6 +298,10 @@ export const CallFinished = z.strictObject({
   routing: RoutingRecord.optional(),
   /** Why `routing` is absent. Absent itself: `routing` is there, the model has no experts, or an older release wrote the log. */
   routing_missing: RoutingReason.optional(),
+  /** With it, `logprobs` are those over the kept tokens. Absent: the log does not have it. */
+  support: SupportRecord.optional(),
+  /** Why `support` is absent. Absent itself: `support` is there, nothing was cut, or an older release wrote the log. */
+  support_missing: SupportReason.optional(),
   /** One for each sampled id, for the answer. Absent: the request did not ask for them, or the engine did not tell them all. */
   tokens: z.array(SampledToken).optional(),
   /** Why there are no ids or no logprobs. */

@@ -22,6 +22,7 @@ import {
   Restored,
   ResultPart,
   RoutingReason,
+  SupportReason,
   Time,
   ToolFailure,
   WeightSpan,
@@ -84,6 +85,11 @@ export const CallRecord = z.strictObject({
   experts: z.number().int().positive().optional(),
   /** `recorded`: `blobs` has the experts that its tokens took; else why not. Absent: the model has no experts, or that is unknown. */
   routing: z.union([z.literal("recorded"), RoutingReason]).optional(),
+  /**
+   * `recorded`: `blobs` has the tokens that `top_p`, `top_k` and `min_p` kept, and its logprobs are those over them; else why not.
+   * Absent: nothing was cut, or an older release recorded it.
+   */
+  support: z.union([z.literal("recorded"), SupportReason]).optional(),
   engine_model: z.string().nullable(),
   tries: z.array(
     z.strictObject({
@@ -224,12 +230,12 @@ export type TreeNode = z.infer<typeof TreeNode>;
 
 /**
  * Points to numbers about a node's tokens. Their bytes are a file beside the session's log, named by its hash. `routed_experts`: the
- * experts that the tokens took.
+ * experts that the tokens took. `sampling_support`: the tokens that the sampling kept at the place of each sampled token.
  */
 export const NodeBlob = z.strictObject({
   name: z.string(),
   dtype: z.string(),
-  /** Shape of the whole file. For `routed_experts`: tokens, layers, experts per token. */
+  /** Shape of the whole file. For `routed_experts`: tokens, layers, experts per token. For `sampling_support`: counts, ids. */
   shape: z.array(z.number()),
   node_id: z.string(),
   /** Range of the node's tokens: the first index, and the end (excluded). */

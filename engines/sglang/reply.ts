@@ -11,7 +11,8 @@ import { chatFinish } from "../chat/finish.ts";
 import { promptComplaint } from "../chat/prompt-echo.ts";
 import { messageEvents, ReplyMessage } from "../chat/reply.ts";
 import { type SaidToken, sampledToken, withOwnBytes } from "../chat/sampled-tokens.ts";
-import type { SampleEvent, SampleRequest } from "../engine.ts";
+import { checkedSupport } from "../chat/sampling-support.ts";
+import type { SampleEvent, SampleRequest, TokenSupport } from "../engine.ts";
 import { type KnownExperts, readRouting } from "./routing.ts";
 
 /** `experts`: those of the model, if the request asked which ones the tokens took. Throws `engine_error` for what is not of SGLang's shape. */
@@ -58,7 +59,9 @@ function* toEvents(reply: SglangReply, request: SampleRequest, experts: KnownExp
     request.prompt_ids ?? (request.prompt && "token_ids" in request.prompt ? IdText.of(request.prompt.token_ids) : undefined);
   const { ids, logprobs, misaligned } = sampledOf(choice, reply.usage?.completion_tokens ?? null, promptIds);
   const tokens = request.token_logprobs && tokensOf(meta, request.token_logprobs.top);
-  if (ids.length > 0) yield { type: "tokens", token_ids: ids, logprobs, ...(tokens && { tokens }) };
+  const kept = request.support ? toldSupport(reply) : null;
+  const said = kept === null ? { logprobs, ...(request.support && isTold(meta) && { support: ids.map(() => "misfit" as const) }) } : kept;
+  if (ids.length > 0) yield { type: "tokens", token_ids: ids, ...said, ...(tokens && { tokens }) };
   const routed = toldExperts(reply);
   if (routed !== null && experts !== null) {
     const tokens = (choice.prompt_token_ids?.length ?? 0) + ids.length;
@@ -79,6 +82,22 @@ function* toEvents(reply: SglangReply, request: SampleRequest, experts: KnownExp
     ...(weights && { weights }),
     ...(misaligned && { misaligned }),
   };
+}
+
+/** The sampled tokens' logprobs over the kept tokens, and these. null: the server does not tell them, or not for these tokens. */
+export function toldSupport(reply: SglangReply): { logprobs: number[]; support: TokenSupport[] } | null {
+  const meta = reply.choices[0].meta_info;
+  const ids = (meta?.output_token_logprobs ?? []).map(([, id]) => id);
+  const told = ToldSupport.safeParse(meta).data;
+  if (told === undefined || ids.length === 0) return null;
+  const { output_token_sampling_mask: sets, output_token_sampling_logprobs: logprobs } = told;
+  if (sets.length !== ids.length || logprobs.length !== ids.length || !logprobs.every(isMeasured)) return null;
+  const support = ids.map((id, at) => checkedSupport(id, sets[at] ?? []));
+  return support.includes("misfit") ? null : { logprobs, support };
+}
+
+function isTold(meta: Choice["meta_info"]): boolean {
+  return Array.isArray(meta?.output_token_sampling_mask);
 }
 
 /** 0.5.23 tells them in the meta info if that is asked for, else beside the choices. */
@@ -157,6 +176,10 @@ const Meta = z.looseObject({
   output_top_logprobs: z.array(z.array(Pair).nullable()).nullish(),
   routed_experts: z.string().nullish().catch(null),
   ...Weights,
+});
+const ToldSupport = z.looseObject({
+  output_token_sampling_mask: z.array(z.array(z.unknown())),
+  output_token_sampling_logprobs: z.array(z.number()),
 });
 const Choice = z.looseObject({
   message: ReplyMessage.extend({ reasoning: z.string().nullish() }),

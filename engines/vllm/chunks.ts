@@ -13,8 +13,9 @@ import { isIds, parseIds } from "../../base/tokens/id-text.ts";
 import { isMeasured } from "../chat/alignment.ts";
 import { chatFinish } from "../chat/finish.ts";
 import { fromChatEntry, withOwnBytes } from "../chat/sampled-tokens.ts";
-import type { SampleEvent, TokenTexts } from "../engine.ts";
+import type { SampleEvent, TokenSupport, TokenTexts } from "../engine.ts";
 import { refusal } from "../http/refusal.ts";
+import { type AskedList, supportOf } from "./listed-support.ts";
 import { logprobEntry, readTokenChunk, type TokenChunk } from "./token-chunk.ts";
 import { readWeightVersions } from "./weight-versions.ts";
 
@@ -36,6 +37,8 @@ export class ChunkReader {
   /** The last token that was told. */
   #last: SampledToken | undefined;
   readonly #isWhole: boolean;
+  /** The list of tokens that was asked for, to tell which ones the sampling kept; null: it was not. */
+  readonly #listed: AskedList | null;
   #pending: PendingCall | null = null;
   #finish: FinishReason | null = null;
   #stop: string | number | null = null;
@@ -51,8 +54,9 @@ export class ChunkReader {
   isDone = false;
 
   /** `isWhole`: the answer is one piece, and comes after the whole sample. */
-  constructor(baseUrl: string, asked?: { top: number }, texts?: TokenTexts, isWhole = false) {
+  constructor(baseUrl: string, asked?: { top: number }, texts?: TokenTexts, isWhole = false, listed: AskedList | null = null) {
     this.#baseUrl = baseUrl;
+    this.#listed = listed;
     this.#isWhole = isWhole;
     this.#top = asked?.top ?? null;
     this.#texts = texts;
@@ -175,7 +179,8 @@ export class ChunkReader {
     const ids = optional(choice, "token_ids", isIds);
     if (ids?.length) {
       const told = this.#top === null ? null : toTokens(choice, ids, this.#top);
-      addTokens(events, ids, toLogprobs(choice, this.#cutLogprobs, ids.length), told && withOwnBytes(told, this.#last));
+      const support = this.#listed && supportsOf(choice, ids, this.#listed);
+      addTokens(events, ids, toLogprobs(choice, this.#cutLogprobs, ids.length), told && withOwnBytes(told, this.#last), support);
       this.#last = told?.at(-1);
       this.#tellTexts(written, ids);
     }
@@ -300,10 +305,17 @@ function addText(events: SampleEvent[], type: "text-delta" | "reasoning-delta", 
   else events.push({ type, text });
 }
 
-function addTokens(events: SampleEvent[], ids: number[], logprobs: (number | null)[], tokens: SampledToken[] | null): void {
+function addTokens(
+  events: SampleEvent[],
+  ids: number[],
+  logprobs: (number | null)[],
+  tokens: SampledToken[] | null,
+  support: TokenSupport[] | null = null,
+): void {
   const last = events.findLast((event) => event.type === "tokens");
-  if (!last) events.push({ type: "tokens", token_ids: ids, logprobs, ...(tokens && { tokens }) });
+  if (!last) events.push({ type: "tokens", token_ids: ids, logprobs, ...(tokens && { tokens }), ...(support && { support }) });
   else {
+    if (support) last.support = [...(last.support ?? []), ...support];
     if (tokens) last.tokens = [...(last.tokens ?? []), ...tokens];
     for (const id of ids) last.token_ids.push(id);
     for (const logprob of logprobs) last.logprobs.push(logprob);
@@ -321,6 +333,12 @@ function toLogprobs(choice: JsonObject, cut: (number | null)[] | null, count: nu
     const logprob = isFields(entry) ? optional(entry, "logprob", isNumber) : entry;
     return isMeasured(logprob) ? logprob : null;
   });
+}
+
+/** One for each id, or none where the engine listed another number of places. */
+function supportsOf(choice: JsonObject, ids: readonly number[], asked: AskedList): TokenSupport[] {
+  const entries = optional(optional(choice, "logprobs", isFields) ?? {}, "content", Array.isArray) ?? [];
+  return entries.length === ids.length ? ids.map((id, at) => supportOf(id, entries[at], asked)) : [];
 }
 
 /** null where the engine told another number of tokens than ids. */

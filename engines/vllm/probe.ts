@@ -1,6 +1,7 @@
 /** The one-token probe of vLLM's chat route, and what its answer shows about the server. */
 import { z } from "zod";
 import { isMeasured } from "../chat/alignment.ts";
+import { type AskedList, supportOf } from "./listed-support.ts";
 import { readRouting } from "./routing.ts";
 import { readWeightVersions } from "./weight-versions.ts";
 
@@ -70,6 +71,13 @@ export function toProbed(body: unknown): VllmProbe {
     routing: readRouting(choice?.routed_experts ?? "", 0) !== null,
     weights: readWeightVersions(choice?.weight_versions) !== null,
   };
+}
+
+/** Does the list of the likeliest tokens show which ones the sampling kept? */
+export function listsKept(body: unknown, asked: AskedList): boolean {
+  const choice = ProbeAnswer.safeParse(body).data?.choices[0];
+  const [id] = choice?.token_ids ?? [];
+  return id !== undefined && typeof supportOf(id, choice?.logprobs?.content?.[0], asked) !== "string";
 }
 
 /** What keeps the engine at `baseUrl` from being trained on, and what to do about it. */

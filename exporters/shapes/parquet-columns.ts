@@ -53,6 +53,14 @@ const routing = group("element", [
   value("dtype", text),
 ]);
 
+const support = group("element", [
+  value("start", whole),
+  value("length", whole),
+  value("sha256", text),
+  value("row", whole),
+  value("rows", whole),
+]);
+
 /** Text by text. */
 const map = (name: string): SchemaElement[] => [
   { name, repetition_type: "REQUIRED", converted_type: "MAP", num_children: 1 },
@@ -83,6 +91,7 @@ const fields = {
   teacher_top_ids: (name) => list(name, list("element", value("element", whole)), "OPTIONAL"),
   teacher_top_logprobs: (name) => list(name, list("element", value("element", number)), "OPTIONAL"),
   routing: (name) => list(name, routing, "OPTIONAL"),
+  support: (name) => list(name, support, "OPTIONAL"),
   position_ids: (name) => list(name, value("element", whole), "OPTIONAL"),
   parent_index: (name) => list(name, value("element", whole), "OPTIONAL"),
   segments: (name) => list(name, segment),

@@ -5,7 +5,8 @@ import type { CallRun } from "../session/call-run.ts";
 import type { Session } from "../session/session.ts";
 import { decodeDifference } from "./decode-difference.ts";
 import type { GenerationResult } from "./generation.ts";
-import { keepRouting } from "./keep-routing.ts";
+import { keepRouting } from "./numbers/keep-routing.ts";
+import { keepSupport } from "./numbers/keep-support.ts";
 import { recordFinished } from "./record-finished.ts";
 import type { CallSurroundings } from "./surroundings.ts";
 import { toolTimes } from "./tool-times.ts";
@@ -17,7 +18,7 @@ export async function finish(
   result: GenerationResult,
   around: CallSurroundings,
 ): Promise<AlidadeError | null> {
-  const { prompt, routed, tries, served, failure, ...rest } = result;
+  const { prompt, routed, supported, tries, served, failure, ...rest } = result;
   const now = Date.now();
   const pauses = all.filter((pause) => pause.to !== pause.from).map(({ from, to }) => ({ from, to: to ?? now }));
   const finished: CallFinished = {
@@ -26,6 +27,7 @@ export async function finish(
     call_id: call.id,
     ...rest,
     ...keepRouting(session, routed),
+    ...keepSupport(session, supported),
     prompt_ids: prompt?.delta ?? null,
     ...(pauses.length > 0 ? { pauses } : {}),
   };

@@ -248,7 +248,15 @@ export class Generation {
       // The bytes are at hand as long as the engine is asked, and not for the life of the call.
       const messages = withBytes(request.messages, this.#engines.media);
       const asked = soFar.kept ? restOf(request, soFar.kept, tried.try) : request;
-      const toSample = { ...asked, ...ids, messages, ...(texts && { texts }), model: lease.model, cache_salt: lease.cacheSalt };
+      const toSample = {
+        ...asked,
+        ...ids,
+        ...sample.asks,
+        messages,
+        ...(texts && { texts }),
+        model: lease.model,
+        cache_salt: lease.cacheSalt,
+      };
       const take = (events: SampleEvent[]): void => this.#take(events, sample, tried, accept);
       signal.throwIfAborted();
       isAsked = true;

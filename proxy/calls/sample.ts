@@ -9,13 +9,21 @@ import type { CallFinished, PromptPicture, Tried, WeightSpan } from "../../base/
 import { type IdText, textOfIds } from "../../base/tokens/id-text.ts";
 import { type ImageSpan, plantedPad } from "../../base/tokens/image-spans.ts";
 import { GrowingText } from "../../base/wire/growing-text.ts";
-import { type EngineFacts, isUnderGrammar, type RoutedExperts, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
+import {
+  type EngineFacts,
+  isUnderGrammar,
+  type RoutedExperts,
+  type SampleEvent,
+  type SampleRequest,
+  type TokenSupport,
+} from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import { toErrorRecord } from "../session/error-record.ts";
 import { areSameWeights, type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
 import { isMisread, type Keepable, type KeptTokens, type Mark, type SaidSoFar } from "./interrupted/kept-tokens.ts";
-import { type RoutedBase, type SampledRouting, sampledRouting } from "./sampled-routing.ts";
+import { type RoutedBase, type SampledRouting, sampledRouting } from "./numbers/sampled-routing.ts";
+import { type SampledSupport, sampledSupport, whySupportUnasked } from "./numbers/sampled-support.ts";
 
 /** What a live relay shows of it. */
 export type LiveEvent =
@@ -35,9 +43,13 @@ export type SampleResult = Omit<
   | "parts"
   | "routing"
   | "routing_missing"
+  | "support"
+  | "support_missing"
 > & {
   /** The experts that its tokens took; null: the model is not known to have experts. */
   routed: SampledRouting | null;
+  /** The tokens that its sampling kept; null: it left out none. */
+  supported: SampledSupport | null;
   /** What `error` is the record of. */
   failure: AlidadeError | null;
   prompt: PromptTokens | null;
@@ -45,7 +57,7 @@ export type SampleResult = Omit<
 };
 
 /** What a `Sample` reads of its request. */
-export type AskedOfSample = Pick<SampleRequest, "sampling" | "tools" | "tool_choice" | "live" | "messages" | "prompt">;
+export type AskedOfSample = Pick<SampleRequest, "sampling" | "tools" | "tool_choice" | "live" | "messages" | "prompt" | "token_logprobs">;
 
 export class Sample implements Keepable {
   readonly #engine: string | null;
@@ -62,6 +74,9 @@ export class Sample implements Keepable {
   #routedBase: RoutedBase | null = null;
   /** The engine is not asked for the experts of this request. */
   readonly #isUnasked: boolean;
+  /** Why the engine is not asked which tokens the sampling keeps; null: it is. */
+  readonly #unsupported: ReturnType<typeof whySupportUnasked>;
+  readonly #support: TokenSupport[] = [];
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
   /** False when the engine reports other prompt ids than those that it was given. */
@@ -95,6 +110,12 @@ export class Sample implements Keepable {
     this.#isUnasked = this.#images.length > 0 || !isTold;
     this.#policy = lease?.policy ?? null;
     this.#grammar = isUnderGrammar(request, lease?.engine ?? null);
+    this.#unsupported = lease === null ? "uncut" : whySupportUnasked(request, lease.facts, this.#grammar);
+  }
+
+  /** What the engine is asked about its sampling. */
+  get asks(): Pick<SampleRequest, "support"> {
+    return this.#unsupported === null ? { support: true } : {};
   }
 
   /** Notes how the prompt is made; what of it the engine is asked with. */
@@ -142,6 +163,7 @@ export class Sample implements Keepable {
         for (const id of event.token_ids) this.#sampledIds.push(id);
         for (const logprob of event.logprobs) this.#logprobs.push(logprob);
         for (const token of event.tokens ?? []) this.#tokens.push(token);
+        for (const set of event.support ?? []) this.#support.push(set);
         return true;
       case "text-delta":
       case "reasoning-delta":
@@ -193,7 +215,14 @@ export class Sample implements Keepable {
       ...(text === "" ? [] : [{ type: "text" as const, text }]),
     ];
     const until = <T>(list: readonly T[]): T[] => list.slice(0, mark.ids);
-    return { prompt: this.#prompt, ids: until(this.#sampledIds), logprobs: until(this.#logprobs), tokens: until(this.#tokens), parts };
+    return {
+      prompt: this.#prompt,
+      ids: until(this.#sampledIds),
+      logprobs: until(this.#logprobs),
+      tokens: until(this.#tokens),
+      support: until(this.#support),
+      parts,
+    };
   }
 
   /** Whether the engine's parser took what came behind the kept tokens for something else than they were. */
@@ -203,11 +232,12 @@ export class Sample implements Keepable {
     return isMisread(this.#kept.parts, type, text, await detokenize(this.#sampledIds.slice(this.#kept.ids.length)));
   }
 
-  #goOnFrom({ prompt, ids, logprobs, tokens, parts }: KeptTokens): void {
+  #goOnFrom({ prompt, ids, logprobs, tokens, support, parts }: KeptTokens): void {
     this.#prompt = prompt;
     for (const id of ids) this.#sampledIds.push(id);
     for (const logprob of logprobs) this.#logprobs.push(logprob);
     for (const token of tokens) this.#tokens.push(token);
+    for (const set of support) this.#support.push(set);
     for (const part of parts) {
       this.#parts.push({ ...part });
       if (part.type === "text" || part.type === "reasoning") this.#lengths[part.type] += part.text.length;
@@ -239,16 +269,19 @@ export class Sample implements Keepable {
     const hasIds = this.#prompt !== null && (this.#sampledIds.length > 0 || failure !== null || this.#end?.usage.sampled_tokens === 0);
     const media = hasIds ? this.#media() : null;
     const missing = this.#missing(hasIds) ?? (hasIds ? this.#planted(media) : null);
+    const supported = hasIds ? this.#supported() : null;
     this.#closePart();
     const message: Message | null = this.#parts.length > 0 || !failure ? { role: "assistant", parts: this.#parts } : null;
     return {
       prompt: hasIds ? this.#prompt : null,
       routed: missing === null || missing.startsWith("no_logprob") ? this.#routed() : null,
+      supported,
       ...(media && { media }),
       sampled_ids: hasIds ? this.#sampledIds : null,
       logprobs: hasIds && this.#logprobs.some((one) => one !== null) ? this.#logprobs : null,
       logprob_semantics: {
-        kind: this.#facts?.logprob_semantics ?? null,
+        // Logprobs over the kept tokens are those after temperature and cut, whatever others of the server are.
+        kind: supported && !("missing" in supported) ? "processed" : (this.#facts?.logprob_semantics ?? null),
         grammar: this.#grammar,
         ...(this.#grammar && { grammar_logprobs: this.#facts?.grammar_logprobs ?? null }),
       },
@@ -266,6 +299,11 @@ export class Sample implements Keepable {
       failure,
       tries,
     };
+  }
+
+  #supported(): SampledSupport | null {
+    if (this.#unsupported === "uncut" || this.#sampledIds.length === 0) return null;
+    return this.#unsupported === null ? sampledSupport(this.#support, this.#sampledIds.length) : { missing: this.#unsupported };
   }
 
   /** Call it only if the ids of the call can be trusted. */

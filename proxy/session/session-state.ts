@@ -19,6 +19,7 @@ import {
   type ReplayEnded,
   type Replayed,
   routingBytesOf,
+  supportBytesOf,
   type Tried,
 } from "../../base/schema/session-log.ts";
 import { type RequestClass, workClasses } from "../../base/schema/session-spec.ts";
@@ -51,7 +52,7 @@ export class SessionState {
   readonly #damaged: DamagedLine[] = [];
   readonly #pictures = new Set<string>();
   #pictureBytes = 0;
-  #routingBytes = 0;
+  #numberBytes = 0;
   #callCount = 0;
   #toolRuns = 0;
   #spent: Spent = nothingSpent;
@@ -117,9 +118,9 @@ export class SessionState {
     return this.#pictureBytes;
   }
 
-  /** Number of stored bytes that say which experts its tokens took. */
-  get routingBytes(): number {
-    return this.#routingBytes;
+  /** Number of stored bytes about its tokens: the experts that they took, and the tokens that the sampling kept. */
+  get numberBytes(): number {
+    return this.#numberBytes;
   }
 
   /** Tool runs begun so far. */
@@ -261,7 +262,8 @@ export class SessionState {
     if (!call) return;
     call.apply(entry, entry.prompt_ids && (made.prompt ?? this.#unfoldIds(entry.prompt_ids)));
     this.#spent = afterFinished(this.#spent, call);
-    if (entry.routing) this.#routingBytes += routingBytesOf(entry.routing);
+    if (entry.routing) this.#numberBytes += routingBytesOf(entry.routing);
+    if (entry.support) this.#numberBytes += supportBytesOf(entry.support);
     this.#emitted.add(call);
     if (entry.error?.budget) this.#endedBy = endedBy(this.#endedBy, entry.error.budget);
   }

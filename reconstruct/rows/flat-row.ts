@@ -44,6 +44,18 @@ export const RowRouting = z.strictObject({
 });
 export type RowRouting = z.infer<typeof RowRouting>;
 
+/** Which tokens the sampling kept at the places of some tokens of a row, as a part of a file (`SupportRecord` of the session log). */
+export const RowSupport = z.strictObject({
+  /** The row's token that `row` is about. */
+  start: z.number().int().nonnegative(),
+  length: z.number().int().positive(),
+  sha256: z.string(),
+  row: z.number().int().nonnegative(),
+  /** How many rows the file has: its ids begin behind so many counts. */
+  rows: z.number().int().positive(),
+});
+export type RowSupport = z.infer<typeof RowSupport>;
+
 const RowFields = z.strictObject({
   schema_version: z.literal(recordVersions.row.now),
   trajectory_id: z.string(),
@@ -78,6 +90,8 @@ const RowFields = z.strictObject({
   teacher_top_logprobs: z.array(z.array(z.number())).optional(),
   /** In the order of the tokens. A token without an entry has no experts on record. Absent: no token has, or the model has no experts. */
   routing: z.array(RowRouting).optional(),
+  /** Which tokens `top_p`, `top_k` and `min_p` kept; the logprobs there are those over them. Absent: nothing was cut, or it is not on record. */
+  support: z.array(RowSupport).optional(),
   /** Only in a packed tree, one number per token: its position on its path. null: 0, 1, 2 … */
   position_ids: z.array(z.number().int()).nullable(),
   /** Only in a packed tree, one number per token: the row index of its predecessor on its path; -1 for a first token. */

@@ -11,6 +11,7 @@ import type { Judge } from "../trained/why-untrained.ts";
 import type { TreeIndex } from "../tree/tree-index.ts";
 import type { FlatRow, FlatSegment } from "./flat-row.ts";
 import { placeRouting, routingByNode } from "./place-routing.ts";
+import { placeSupport, supportByNode } from "./place-support.ts";
 import type { Plan } from "./row-plan.ts";
 
 export type RowContext = {
@@ -29,6 +30,7 @@ export class RowWriter {
   readonly #context: RowContext;
   readonly #stepOf: StepOf;
   readonly #routing: Map<string, NodeBlob[]>;
+  readonly #support: Map<string, NodeBlob[]>;
   readonly #temperatures: Map<string, number | null>;
   readonly #origin: Pick<FlatRow, "harness" | "harness_version" | "labels" | "status" | "stop_reason" | "seconds">;
 
@@ -39,6 +41,7 @@ export class RowWriter {
     this.#temperatures = new Map(calls.map(({ call_id, sampling }) => [call_id, sampling.temperature ?? null]));
     this.#stepOf = policySteps(calls);
     this.#routing = routingByNode(context.trajectory);
+    this.#support = supportByNode(context.trajectory);
   }
 
   *rows(plans: Plan[]): Generator<FlatRow> {
@@ -62,6 +65,7 @@ export class RowWriter {
       row.segments.push(this.#fill(row, start, piece, plan));
       placePictures(row, start, piece);
       placeRouting(row, start, piece, this.#routing.get(piece.node.node_id) ?? []);
+      placeSupport(row, start, piece, this.#support.get(piece.node.node_id) ?? []);
       if (plan.parents !== null) place(row, start, piece, ends[plan.parents[index] as number] ?? -1);
       start += piece.to - piece.from;
       ends.push(start - 1);

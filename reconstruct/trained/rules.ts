@@ -71,6 +71,8 @@ export type Trainer = {
   wholeTurns: boolean;
   /** The trainer's bound on staleness: tokens of an earlier policy step, or of an unknown one, are not trained. null: no bound. */
   oldestStep: number | null;
+  /** It renormalises over the tokens that the sampling kept. */
+  readsSupport: boolean;
   /** Its rows say which picture stands where. */
   readsImages: boolean;
   /** sft imitates tokens and needs no logprobs. */
@@ -78,7 +80,7 @@ export type Trainer = {
 };
 
 /** A call as a trainer asks about it. */
-export type SampledCall = Pick<CallRecord, "request_class" | "sampling" | "logprob_semantics" | "media"> & {
+export type SampledCall = Pick<CallRecord, "request_class" | "sampling" | "logprob_semantics" | "media" | "support"> & {
   seesImage: boolean;
   hasForced: boolean;
 };
@@ -105,7 +107,11 @@ const rlTrainer: typeof anyTrainer = [
   // log softmax(logits), where the trainer computes log softmax(logits / temperature).
   ["raw_logprobs", (call, trainer) => call.logprob_semantics.kind === "raw" && divisorOf(call, trainer) !== 1],
   ["logprob_kind_unknown", (call, trainer) => call.logprob_semantics.kind === null && divisorOf(call, trainer) !== 1],
-  ["truncated_sampling", ({ sampling }) => (sampling.top_p ?? 1) < 1 || (sampling.top_k ?? 0) > 0 || (sampling.min_p ?? 0) > 0],
+  [
+    "truncated_sampling",
+    ({ sampling, support }, { readsSupport }) =>
+      ((sampling.top_p ?? 1) < 1 || (sampling.top_k ?? 0) > 0 || (sampling.min_p ?? 0) > 0) && !(readsSupport && support === "recorded"),
+  ],
   [
     "penalised_sampling",
     ({ sampling }) => penalties.some((name) => (sampling[name] ?? 0) !== 0) || (sampling.repetition_penalty ?? 1) !== 1 || isBent(sampling),

@@ -24,6 +24,7 @@ export const defaultTrainer: Trainer = {
   temperature: null,
   readsTemperatures: false,
   allowGrammar: false,
+  readsSupport: false,
   leaveOut: [],
   wholeTurns: false,
   oldestStep: null,

@@ -6,7 +6,9 @@ import {
   type RoutingFidelity,
   routingFidelityOf,
   type SelectOptions,
+  type SupportFidelity,
   selectRows,
+  supportFidelityOf,
   type Teaching,
   type TokenAccount,
   teachingOf,
@@ -27,6 +29,8 @@ export type AttemptFidelity = {
   continuity: Record<string, number>;
   /** How many of its tokens and rows have their experts on record. */
   routing: RoutingFidelity;
+  /** How many tokens of calls that were cut have their kept tokens on record. */
+  support: SupportFidelity;
   /** What its teacher scored; null: none did. */
   teacher: ({ model: string } & Teaching) | null;
   causes: AttemptCause[];
@@ -62,6 +66,7 @@ export function attemptFidelityOf(trajectory: Trajectory, options: Partial<Selec
     omitted,
     continuity,
     routing: routingFidelityOf(trajectory, selected),
+    support: supportFidelityOf(trajectory),
     teacher: trajectory.teacher ? { model: trajectory.teacher.model, ...teachingOf(trajectory) } : null,
     causes: causesOf(trajectory),
     damaged: damaged.map(({ call_id, reason }) => ({ call_id, reason })),

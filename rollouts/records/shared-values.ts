@@ -5,7 +5,7 @@
 /** Fields of a row, at any depth, whose values are shared. Each holds an object, a list or null. */
 const sharedFields: ReadonlySet<string> = new Set([
   ...["policies", "labels", "agents", "excluded", "matches", "causes", "phases", "verdict"],
-  ...["by_class", "uncounted", "prompts", "outcomes", "omitted", "continuity", "routing", "teacher", "damaged", "tolerant"],
+  ...["by_class", "uncounted", "prompts", "outcomes", "omitted", "continuity", "routing", "support", "teacher", "damaged", "tolerant"],
 ]);
 
 /** Numbers values by their content. */

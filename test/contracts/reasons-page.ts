@@ -14,6 +14,7 @@ import { groupReasons, maskReasons, rolloutReasons } from "../../base/schema/rea
 import type { Meaning } from "../../base/schema/reasons/meaning.ts";
 import { parkedReasons } from "../../base/schema/reasons/parked.ts";
 import { routingReasons } from "../../base/schema/reasons/routing.ts";
+import { supportReasons } from "../../base/schema/reasons/support.ts";
 import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { formatReasons, recordedReasons, rowReasons, trainerReasons } from "../../base/schema/reasons/untrained.ts";
 import { againLater, neverAgain } from "../../rollouts/line/broken-by.ts";
@@ -104,6 +105,11 @@ export function reasonsPage(): string {
     "`routing` of a call of [a model with experts](engines.md#models-with-experts).",
     "",
     ...table(routingReasons),
+    "## Why it is not on record which tokens the sampling kept",
+    "",
+    "`support` of a call that was sampled with `top_p`, `top_k` or `min_p` ([kept tokens](kept-tokens.md)).",
+    "",
+    ...table(supportReasons),
     "## Why a call was rendered",
     "",
     "In a session with [continuity](continuity.md): why its prompt does not go on from the tokens of an earlier call.",

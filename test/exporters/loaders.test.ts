@@ -141,6 +141,38 @@ except ValueError as error: print(json.dumps(str(error)))`;
   );
 });
 
+test("support: each token gets its own kept tokens, and a file of other tokens or of another form is refused", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const file = bytesOf([1, 3, 2, 7, 7, 8, 9, 8, 9], "int32");
+  const sha256 = hash("sha256", file);
+  const part = { sha256, rows: 3 };
+  const row = {
+    token_ids: [1, 8, 2, 9],
+    support: [
+      { start: 1, length: 1, row: 1, ...part },
+      { start: 3, length: 1, row: 2, ...part },
+    ],
+  };
+  const files = { "row.json": Buffer.from(JSON.stringify(row)), [sha256]: file };
+  const script = `
+from alidade import support
+folder = sys.argv[1]
+row = json.load(open(folder + "/row.json"))
+told, refused = support.sets(row, folder), []
+first = row["support"][0]
+for wrong in ({"token_ids": [1, 6, 2, 9]}, {"support": [{**first, "rows": 2}]}, {"support": [{**first, "row": 3}]}, {"support": [{**first, "start": 9}]}):
+    try: support.sets({**row, **wrong}, folder)
+    except support.SupportError as error: refused.append(str(error).split(" the ")[0])
+print(json.dumps([told, refused, support.sets({"token_ids": [1]}, None)]))`;
+  assert.deepEqual(await python(script, files), [
+    [null, [7, 8, 9], null, [8, 9]],
+    ["token 1 is not among", "the file", "the file", "token 9 is not among"].map((one) =>
+      one.replace("the file", `the file ${sha256} does not have`),
+    ),
+    [null],
+  ]);
+});
+
 test("routing: the experts of a row are put together from its files, and damaged bytes are refused; a token without its own gives none", async (t) => {
   if (!(await need(t, "python"))) return;
   const [first, second] = [bytesOf([1, 2, 3, 4, 5, 6, 7, 8], "uint16"), bytesOf([9, 9, 10, 11, 12, 13], "uint16")];

@@ -22,6 +22,7 @@ const flatOf = async (trajectories: Trajectory[]): Promise<unknown> =>
   (await exported(exporterNamed("flat"), trajectories)).rows.map((row) => ({
     media: null,
     routing: null,
+    support: null,
     teacher_logprobs: null,
     teacher_top_ids: null,
     teacher_top_logprobs: null,

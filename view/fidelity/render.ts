@@ -3,11 +3,12 @@
 import { edgeCauses, uncountedReasons } from "../../base/schema/reasons/calls.ts";
 import { meaningOf } from "../../base/schema/reasons/meaning.ts";
 import { routingReasons } from "../../base/schema/reasons/routing.ts";
+import { supportReasons } from "../../base/schema/reasons/support.ts";
 import { teacherReasons } from "../../base/schema/reasons/teacher.ts";
 import { untrainedReasons } from "../../base/schema/reasons/untrained.ts";
 import { described } from "../../base/statistics/attempt-tally.ts";
 import { describedPrompts } from "../../exporters/source/index.ts";
-import { describeOmitted, type RoutingFidelity } from "../../reconstruct/index.ts";
+import { describeOmitted, type RoutingFidelity, type SupportFidelity } from "../../reconstruct/index.ts";
 import { visibleText } from "../text/visible-text.ts";
 import type { CauseSummary, FidelitySummary, TeacherSummary } from "./summary.ts";
 
@@ -34,6 +35,7 @@ export function renderSummary(summary: FidelitySummary): string {
   lines.push(`edges: ${list(matches)}`);
   if (Object.keys(summary.continuity).length > 0) lines.push(`prompts: ${list(summary.continuity)}`);
   lines.push(...renderRouting(summary.routing));
+  lines.push(...renderSupport(summary.support));
   for (const teacher of summary.teachers) lines.push(...renderTeacher(teacher));
   const leftOut = describeOmitted(summary.omitted);
   if (leftOut !== null) lines.push(visibleText(leftOut));
@@ -56,6 +58,21 @@ function renderRouting({ calls, sampled_tokens, recorded_tokens, missing, rows, 
       : [
           "  there the trainer picks experts again, so its ratio differs from 1 even for sound tokens: give tokens less weight by it, or reject them (`--trainer-logprobs` shows how far they are off)",
         ]),
+  ];
+}
+
+/** Returns no lines if nothing was cut. */
+function renderSupport({ calls, sampled_tokens, recorded_tokens, missing }: SupportFidelity): string[] {
+  if (calls === 0) return [];
+  return [
+    `kept tokens: ${number(calls)} ${calls === 1 ? "call" : "calls"} sampled with \`top_p\`, \`top_k\` or \`min_p\`; which tokens these kept is on record for ${number(recorded_tokens)} of ${number(sampled_tokens)} sampled tokens${share(recorded_tokens, sampled_tokens)}`,
+    ...Object.entries(missing).map(
+      ([reason, count]) =>
+        `  ${number(count)} ${count === 1 ? "call" : "calls"} without: ${words(reason)}${meaningOf(supportReasons, reason)}`,
+    ),
+    ...(recorded_tokens === 0
+      ? []
+      : ["  they can be trained by a trainer that renormalises over them: `export --format verifiers`, or `flat --kept-sets train`"]),
   ];
 }
 

@@ -6,9 +6,11 @@ import { type DifferentPrompts, GroupPrompts } from "../../exporters/source/inde
 import {
   addAccounts,
   addOmitted,
+  noSupport,
   type RoutingFidelity,
   rowInflationOf,
   type SelectOptions,
+  type SupportFidelity,
   type Teaching,
   type TokenAccount,
   untrainedByAgent,
@@ -46,6 +48,8 @@ export type FidelitySummary = {
   continuity: Record<string, number>;
   /** How many tokens and rows have their experts on record. */
   routing: RoutingFidelity;
+  /** How many tokens of calls that were cut have their kept tokens on record. */
+  support: SupportFidelity;
   /** Those that scored what was sampled, in the order in which they are met; `rollouts` counts attempts. */
   teachers: TeacherSummary[];
   /** The most frequent first. */
@@ -62,6 +66,7 @@ export class FidelitySummarizer {
   readonly #ends: AttemptEnd[] = [];
   readonly #summary = { in_loss: 0, calls: 0, rows: 0, dummy_rows: 0, matches: {}, outcomes: {}, continuity: {} };
   readonly #routing: RoutingFidelity = { calls: 0, sampled_tokens: 0, recorded_tokens: 0, missing: {}, rows: 0, routed_rows: 0 };
+  readonly #support = noSupport();
   #damaged = 0;
   readonly #accounts: TokenAccount[] = [];
   readonly #tolerant = { rows: 0, row_tokens: 0, tree_tokens: 0 };
@@ -102,6 +107,7 @@ export class FidelitySummarizer {
     this.#tolerant.tree_tokens += fidelity.tolerant.tree_tokens;
     this.#omitted = addOmitted([this.#omitted, fidelity.omitted]);
     this.#addRouting(fidelity.routing);
+    this.#addSupport(fidelity.support);
     countAll(this.#summary.continuity, fidelity.continuity);
     countAll(this.#summary.matches, matches);
     countAll(this.#summary.outcomes, fidelity.outcomes);
@@ -121,6 +127,7 @@ export class FidelitySummarizer {
       attempts: this.#attempts.size,
       ...this.#summary,
       routing: this.#routing,
+      support: this.#support,
       omitted: this.#omitted,
       ends: tallyOf(this.#ends),
       damaged: this.#damaged,
@@ -136,6 +143,11 @@ export class FidelitySummarizer {
   #addRouting({ missing, ...counts }: RoutingFidelity): void {
     for (const name of ["calls", "sampled_tokens", "recorded_tokens", "rows", "routed_rows"] as const) this.#routing[name] += counts[name];
     countAll(this.#routing.missing, missing);
+  }
+
+  #addSupport({ missing, ...counts }: SupportFidelity): void {
+    for (const name of ["calls", "sampled_tokens", "recorded_tokens"] as const) this.#support[name] += counts[name];
+    countAll(this.#support.missing, missing);
   }
 
   #addTeacher({ model, ...teaching }: NonNullable<CountedAttempt["fidelity"]["teacher"]>): void {

@@ -76,7 +76,10 @@ export const trainerReasons = {
     what: "The engine does not say whether its logprobs are raw or processed, and the temperature is not 1.",
     cure: "sample and train at a temperature of 1, where both are the same",
   },
-  truncated_sampling: { what: "It was sampled with `top_p`, `top_k` or `min_p`, from a cut distribution.", cure: neutral },
+  truncated_sampling: {
+    what: "It was sampled with `top_p`, `top_k` or `min_p`, from a cut distribution.",
+    cure: `${neutral}; or train it over the tokens that were kept, if they are on record (\`--kept-sets train\`)`,
+  },
   penalised_sampling: { what: "It was sampled with penalties, biases or forbidden words.", cure: neutral },
   stale_policy: {
     what: "A policy older than the trainer's bound sampled it.",

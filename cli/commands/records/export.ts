@@ -119,7 +119,7 @@ async function writeExport(flags: ExportFlags): Promise<void> {
     };
     const written = await exportTrajectories(exporter, notingNamed(trajectories, kept), stream, settings);
     // Before the rows that name them: to standard output there is no place beside them.
-    if (exporter.namesPictures && scratch.scratch !== undefined)
+    if ((exporter.namesPictures || exporter.saysSupport) && scratch.scratch !== undefined)
       copyNamed(named === null ? kept : kept.intersection(named), media, new MediaFolder(join(scratch.scratch, mediaFolder)));
     // An older file is not given up for one with nothing in it.
     if (damaged > 0 && written.trajectories === 0)

@@ -82,8 +82,8 @@ export async function makeReplays(
   // A prompt that is sampled anew shows the recorded pictures. Calls answered from the record keep their experts.
   const cuts = turns.map((turn) => cutAfter(recording, turn));
   const replayed = recording.calls.filter((call) => cuts.some((cut) => isAnswered(cut, call)));
-  const experts = replayed.flatMap(({ finished }) => (finished?.routing ? [finished.routing.sha256] : []));
-  copyNamed([...namedPictures(trajectory), ...experts], store.media, new DiskStore(RunFolder.sessions(path)).media);
+  const numbers = replayed.flatMap(({ finished }) => [finished?.routing, finished?.support].flatMap((one) => (one ? [one.sha256] : [])));
+  copyNamed([...namedPictures(trajectory), ...numbers], store.media, new DiskStore(RunFolder.sessions(path)).media);
   const atOnce = sampled?.atOnce ?? 1;
   const slots = makeSlots({ init: atOnce, run: atOnce, post: atOnce });
   const place = {

@@ -10,9 +10,10 @@ import uuid
 
 from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.episode import EnvInfo, Episode
-from verifiers.v1.trace import Error, TraceTask, WireTrace
+from verifiers.v1.trace import Error, TraceTask
 
 from .live import Live
+from .loaders.verifiers import trace_of
 
 _live = {}
 
@@ -35,7 +36,7 @@ class AlidadeEnv(SingleAgentEnv):
         name = self.task_of(task)
         line = await self._live().rollout(f"{name}/{uuid.uuid4().hex}", 0, name)
         for row in line["rows"]:
-            trace = WireTrace.model_validate(row)
+            trace = trace_of(row, line.get("pictures"))
             if on_trace is not None:
                 on_trace(trace)
             episode.traces.append(trace)

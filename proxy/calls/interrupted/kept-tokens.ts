@@ -5,6 +5,7 @@
  */
 import type { Part } from "../../../base/schema/message.ts";
 import type { SampledToken } from "../../../base/schema/sampled-token.ts";
+import type { TokenSupport } from "../../../engines/index.ts";
 import type { EngineLease } from "../../pool/engine-lease.ts";
 import type { PromptTokens } from "../../session/prompt-tokens.ts";
 
@@ -18,6 +19,8 @@ export type KeptTokens = {
   ids: number[];
   logprobs: (number | null)[];
   tokens: SampledToken[];
+  /** What the sampling kept at their places, as far as the engine told it. */
+  support: TokenSupport[];
   parts: Part[];
 };
 

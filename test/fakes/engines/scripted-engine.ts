@@ -148,6 +148,11 @@ export class ScriptedEngine implements AsyncDisposable {
   routing: "told" | "wrong" | null = null;
   /** As 0.33: told to requests that ask for it. null: 0.32, which does not know the field. */
   weightSpans: { version: string; start: number; end: number }[] | null = null;
+  /**
+   * As a server with `--logprobs-mode processed_logprobs`: it lists the sampled token and the next id as kept, then others as cut.
+   * `short`: the list ends among the kept ones. `wrong`: their probabilities do not add up to 1.
+   */
+  support: "told" | "short" | "wrong" | null = null;
   /** Adapters that it lists too: name -> base model. */
   adapters: Record<string, string> = {};
   /** Number of requests for its list of models. */
@@ -246,6 +251,9 @@ export class ScriptedEngine implements AsyncDisposable {
       return void json(outgoing, 400, {
         error: { message: `Requested sample logprobs of ${body.top_logprobs}, which is greater than max allowed: 0` },
       });
+    if (this.support !== null && Number(body.top_logprobs) > 20)
+      return void json(outgoing, 400, { error: { message: "Requested sample logprobs, which is greater than max allowed: 20" } });
+    const best = this.support === null ? -0.5 : -0.5 / Number(body.temperature || 1);
     json(outgoing, 200, {
       ...(quirk === "no_ids" || quirk === "router_strips_prompt" ? {} : { prompt_token_ids: this.#promptOf(body) }),
       choices: [
@@ -260,7 +268,13 @@ export class ScriptedEngine implements AsyncDisposable {
               ? null
               : {
                   content: [
-                    { token: "x", logprob: -0.5, top_logprobs: quirk?.endsWith("_top_logprobs") ? [] : [{ token: "x", logprob: -0.5 }] },
+                    {
+                      token: "x",
+                      logprob: best,
+                      top_logprobs: quirk?.endsWith("_top_logprobs")
+                        ? []
+                        : this.#listed(body, 120, best, [{ token: "x", logprob: best }], "told"),
+                    },
                   ],
                 },
         },
@@ -281,7 +295,7 @@ export class ScriptedEngine implements AsyncDisposable {
       token: decode([id]),
       bytes: [...Buffer.from(decode([id]))],
       logprob: logprobOf(id, prompt.length + index),
-      top_logprobs: alternatives(request.top_logprobs),
+      top_logprobs: this.#listed(request, id, logprobOf(id, prompt.length + index), alternatives(request.top_logprobs)),
     }));
     return {
       model: "scripted",
@@ -300,6 +314,21 @@ export class ScriptedEngine implements AsyncDisposable {
       ],
       usage: { prompt_tokens: prompt.length, completion_tokens: ids.length, total_tokens: prompt.length + ids.length },
     };
+  }
+
+  /** What it lists at the place of a token: ids if the request asks for them, else `others`. */
+  #listed<Other>(
+    request: WireRequest,
+    id: number,
+    logprob: number,
+    others: Other[],
+    told = this.support,
+  ): (Other | { token: string; logprob: number })[] {
+    const top = Number(request.top_logprobs ?? 0);
+    if (this.support === null || !request.return_tokens_as_token_ids || top === 0) return others;
+    const rest = Math.log(-Math.expm1(logprob)) - (told === "told" ? 0 : 1);
+    const cut = told === "short" ? 0 : top - 2;
+    return [logprob, rest, ...new Array<number>(cut).fill(-9999)].map((one, at) => ({ token: `token_id:${id + at}`, logprob: one }));
   }
 
   #weighed(request: WireRequest): { weight_versions?: unknown } {
@@ -358,7 +387,9 @@ export class ScriptedEngine implements AsyncDisposable {
       const piece = isChat
         ? {
             delta: index === 0 ? deltas : {},
-            logprobs: { content: [{ token, logprob, top_logprobs: alternatives(request.top_logprobs) }] },
+            logprobs: {
+              content: [{ token, logprob, top_logprobs: this.#listed(request, id, logprob ?? 0, alternatives(request.top_logprobs)) }],
+            },
           }
         : {
             text: index === 0 ? (reply.text ?? "") : "",

@@ -13,16 +13,22 @@ export type SglangExperts = {
   /** What it was started with. */
   model_path?: string;
   options?: Record<string, unknown> | null;
+  /** With `return_sampling_mask` it keeps the sampled token and the next id. `other`: keeps another one than was sampled. */
+  support?: "told" | "other" | "short";
 };
 
-export const sglangWith = ({ told, model_path, options }: SglangExperts): Wire => ({
+export const sglangWith = ({ told, model_path, options, support }: SglangExperts): Wire => ({
   generates: (path) => path === "/v1/chat/completions" || path === "/generate",
   ask(path, body) {
     switch (path) {
       case "/v1/models":
         return { object: "list", data: [{ id: "scripted", object: "model", max_model_len: 8192 }] };
       case "/get_server_info":
-        return { version: "0.5.23", ...(options !== null && { pp_size: 1, ...options }) };
+        return {
+          version: "0.5.23",
+          ...(support && { sampling_mask_max_tokens: 4096 }),
+          ...(options !== null && { pp_size: 1, ...options }),
+        };
       case "/model_info":
         return { model_path: model_path ?? "scripted", weight_version: "w7" };
       case "/tokenize":
@@ -63,6 +69,7 @@ export const sglangWith = ({ told, model_path, options }: SglangExperts): Wire =
       output_token_logprobs: pairs,
       ...(quirk === "no_top_logprobs" ? {} : { output_top_logprobs: best }),
       ...(routed !== null && told !== "beside" && { routed_experts: routed }),
+      ...(support !== undefined && body.return_sampling_mask === true ? supportOf(body, pairs, support) : {}),
     };
     if (body.sampling_params !== undefined)
       return {
@@ -117,6 +124,18 @@ export const sglangWith = ({ told, model_path, options }: SglangExperts): Wire =
 });
 
 export const sglangWire: Wire = sglangWith({ told: null });
+
+/** As SGLang refuses it without a `top_k`. */
+function supportOf(body: Body, pairs: [number | null, number, string][], support: NonNullable<SglangExperts["support"]>): object {
+  const top_k = Number(body.top_k ?? -1);
+  if (top_k < 1 || top_k > 4096) throw new Error(`SGLang answers 400 here: return_sampling_mask requires a finite top_k, got ${top_k}`);
+  const first = support === "other" ? 1 : 0;
+  const sets = pairs.map(([, id]) => [id + first, id + first + 1]);
+  return {
+    output_token_sampling_mask: support === "short" ? sets.slice(1) : sets,
+    output_token_sampling_logprobs: pairs.map(([logprob]) => (logprob ?? 0) / 2),
+  };
+}
 
 /** SGLang's `state_capturer`: int32 of all positions but the last, from the asked one on, without their shape. */
 function routedOf(body: Body, ids: number[], told: SglangExperts["told"]): string {

@@ -32,6 +32,7 @@ export async function enginesAt(
       weightVersion?: string;
       root?: string | null;
       routing?: "told" | "wrong";
+      support?: ScriptedEngine["support"];
       weightSpans?: ScriptedEngine["weightSpans"];
     }
   >,
@@ -40,13 +41,14 @@ export async function enginesAt(
   await using scope = new AsyncDisposableStack();
   const engines: Record<string, ScriptedEngine> = {};
   const list: EngineSpec[] = [];
-  for (const [name, { models_served, shift, weightVersion, root, routing, weightSpans, ...spec }] of Object.entries(specs)) {
+  for (const [name, { models_served, shift, weightVersion, root, routing, support, weightSpans, ...spec }] of Object.entries(specs)) {
     const engine = scope.use(await ScriptedEngine.start((request, index) => script(name, request, index)));
     engine.models = models_served ?? engine.models;
     engine.shift = shift ?? 0;
     engine.weightVersion = weightVersion ?? null;
     engine.root = root ?? null;
     engine.routing = routing ?? null;
+    engine.support = support ?? null;
     engine.weightSpans = weightSpans ?? null;
     engines[name] = engine;
     const adapter = vllm.create({ baseUrl: engine.url, apiKey: null });

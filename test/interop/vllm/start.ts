@@ -31,8 +31,8 @@ export async function startVllm(signal: AbortSignal): Promise<Vllm> {
 }
 
 /** A server of the test's own, with weights of its own: it may change them. Another 4 GB and another minute. */
-export async function startOwnVllm(weights: string, signal: AbortSignal): Promise<Vllm> {
-  const launched = await launchVllm(weights);
+export async function startOwnVllm(weights: string, signal: AbortSignal, flags: readonly string[] = []): Promise<Vllm> {
+  const launched = await launchVllm(weights, flags);
   try {
     const answering = await ready(launched.url, processGone(launched.env), signal);
     return { ...answering, [Symbol.asyncDispose]: () => launched[Symbol.asyncDispose]() };
@@ -43,14 +43,14 @@ export async function startOwnVllm(weights: string, signal: AbortSignal): Promis
 }
 
 /** Starts the installed server on a free port and returns at once. */
-export async function launchVllm(weights: string = taughtModel()): Promise<LaunchedVllm> {
+export async function launchVllm(weights: string = taughtModel(), flags: readonly string[] = []): Promise<LaunchedVllm> {
   const port = await quietPort();
   const url = `http://127.0.0.1:${port}`;
   const folder = await mkdtemp(join(tmpdir(), "alidade-vllm-"));
   const log = join(folder, "log");
   const output = openSync(log, "a");
   // stdin stays open as long as we live; the server ends with it. Its own process group takes the workers along.
-  const child = spawn(join(vllmPlace(), "venv/bin/python"), [join(vllmScripts, "serve.py"), weights, String(port)], {
+  const child = spawn(join(vllmPlace(), "venv/bin/python"), [join(vllmScripts, "serve.py"), weights, String(port), ...flags], {
     stdio: ["pipe", output, output],
     detached: true,
   });

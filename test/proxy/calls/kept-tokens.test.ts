@@ -61,7 +61,7 @@ test("a parser that takes the rest of a thought for words, or of words for a tho
 test("weight spans that an engine reports are moved behind the kept tokens of the call", () => {
   const kept: KeptTokens = {
     prompt: promptTokens([], { token_ids: [1, 2] }),
-    ...{ ids: [3, 4, 5], logprobs: [-1, -1, -1], tokens: [], parts: [{ type: "text", text: "abc" }] },
+    ...{ ids: [3, 4, 5], logprobs: [-1, -1, -1], tokens: [], support: [], parts: [{ type: "text", text: "abc" }] },
   };
   const resultBehind = (before: KeptTokens | null) => {
     const sample = new Sample(null, { sampling: {}, messages: [], tools: [], tool_choice: "auto" }, [], before);

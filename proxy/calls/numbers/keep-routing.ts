@@ -1,7 +1,7 @@
 /** Stores the experts that the tokens of a call took, before the log gets the line that names the bytes. */
 import { hash } from "node:crypto";
-import type { CallFinished } from "../../base/schema/session-log.ts";
-import type { Session } from "../session/session.ts";
+import type { CallFinished } from "../../../base/schema/session-log.ts";
+import type { Session } from "../../session/session.ts";
 import type { SampledRouting } from "./sampled-routing.ts";
 
 /**
@@ -12,13 +12,13 @@ export const mostRoutingBytes = 256 * 2 ** 20;
 
 /** Returns the fields of the log. Throws `store_full`, `store_error`. */
 export function keepRouting(
-  { media, state }: Pick<Session, "media"> & { state: Pick<Session["state"], "routingBytes"> },
+  { media, state }: Pick<Session, "media"> & { state: Pick<Session["state"], "numberBytes"> },
   routing: SampledRouting | null,
 ): Pick<CallFinished, "routing" | "routing_missing"> {
   if (routing === null) return {};
   if ("missing" in routing) return { routing_missing: routing.missing };
   const { bytes, ...shape } = routing;
-  if (media === null || state.routingBytes + bytes.length > mostRoutingBytes) return { routing_missing: "not_kept" };
+  if (media === null || state.numberBytes + bytes.length > mostRoutingBytes) return { routing_missing: "not_kept" };
   const sha256 = hash("sha256", bytes);
   media.keep(sha256, bytes);
   return { routing: { sha256, ...shape } };
