@@ -22,6 +22,9 @@ export const claudeToolsLeftOut = [
 
 const maxOutputTokens = 8192;
 
+/** It has no setting for this limit. */
+const mostPictureBytes = 512_000;
+
 /** Below HOME, and no argument: what stands there holds the key. */
 const ownSettings = ".alidade-settings.json";
 const toolsFile = ".alidade-mcp.json";
@@ -270,6 +273,7 @@ export const claudeCode: Harness = {
   tools: true,
   skills: ".claude/skills",
   resumes: true,
+  sight: `Claude Code hands on only pictures of at most ${mostPictureBytes} bytes as they are, and compresses larger ones: show less on the screen, or a smaller one`,
 
   program: (platform) => `node_modules/${packageName}-${platform}/claude`,
 

@@ -6,6 +6,7 @@ import type { Harness, OwnFiles } from "./harness.ts";
 import type { HarnessContext } from "./harness-context.ts";
 import { checkedInstruction } from "./instruction.ts";
 import { lastLine } from "./last-line.ts";
+import { harnessFor } from "./registry.ts";
 import { usualVariables } from "./usual-variables.ts";
 
 export const placeholders = ["instruction", "base_url", "api_key", "model", "home", "workdir", "files"] as const;
@@ -28,8 +29,10 @@ export function commandHarness(options: {
   own?: OwnFiles;
 }): Harness {
   const { own } = options;
+  const sight = harnessFor(options.argv)?.sight;
   return {
     ...(own && { own }),
+    ...(sight !== undefined && { sight }),
     name: options.name ?? "command",
     title: "One's own command",
     dialects: options.dialects ?? null,

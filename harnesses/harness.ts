@@ -60,7 +60,7 @@ export interface Harness {
    * Absent: tasks with a simulated user are refused.
    */
   readonly resumes?: true;
-  /** The setting that passes pictures of tools to the model, for the message of `harness_blind`. Absent: there is no such setting. */
+  /** What passes pictures of tools on to the model, for the message of `harness_blind`: a setting, or a limit. Absent: nothing is known. */
   readonly sight?: string;
   /** The context window, in tokens, that it always assumes. */
   readonly fixedWindow?: number;

@@ -145,7 +145,7 @@ export const opencode: Harness = {
   commands: ["opencode"],
   tools: true,
   resumes: true,
-  sight: `attachment: true and modalities.input: ["text", "image"] of the model, in ${config}`,
+  sight: `opencode hands them on by attachment: true and modalities.input: ["text", "image"] of the model, in ${config}`,
 
   // The baseline build runs on every x64 CPU, the other one on those of the last ten years.
   program: (platform) => `node_modules/opencode-${platform}${baseline(platform)}/bin/opencode`,

@@ -93,7 +93,7 @@ export const pi: Harness = {
   commands: ["pi"],
   resumes: true,
   skills: `${folder}/skills`,
-  sight: `input: ["text", "image"] of the model, in ~/${modelsFile}`,
+  sight: `Pi hands them on by input: ["text", "image"] of the model, in ~/${modelsFile}`,
 
   program: () => `node_modules/${packageName}/dist/bundle/cli.js`,
 

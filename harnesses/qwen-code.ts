@@ -184,7 +184,7 @@ export const qwenCode: Harness = {
   commands: ["qwen"],
   tools: true,
   skills: `${folder}/skills`,
-  sight: `model.generationConfig.modalities: {"image": true} in ~/${settingsFile}`,
+  sight: `Qwen Code hands them on by model.generationConfig.modalities: {"image": true} in ~/${settingsFile}`,
 
   program: () => `node_modules/${packageName}/cli.js`,
   unneeded: () => ["web-shell", "examples", "bundled"].map((folder) => `node_modules/${packageName}/${folder}`),

@@ -140,9 +140,7 @@ async function whyNoTools(
 
 /** The cure for `harness_blind`, for its message. */
 function sightOf({ harness: { name, sight } }: RolloutPlan): string {
-  return sight === undefined
-    ? `; ${name} must hand the pictures of MCP results on to the model as they are`
-    : `; ${name} hands them on by ${sight}`;
+  return `; ${sight ?? `${name} must hand the pictures of MCP results on to the model as they are`}`;
 }
 
 /** How a replay ended that nothing follows; null where it is to be sampled on, and has arrived. */

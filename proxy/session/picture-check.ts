@@ -17,7 +17,7 @@ import { ownId } from "../restore/own-id.ts";
 /** Most pictures that are kept before the first check: an agent may ask for pictures in a loop. */
 const mostPassed = 1_000;
 
-type PassedPicture = { tool: string; size: string };
+type PassedPicture = { tool: string; size: string; bytes: number };
 
 export class PictureCheck {
   readonly #blind = new AbortController();
@@ -40,7 +40,7 @@ export class PictureCheck {
     for (const base64 of pictures) {
       const bytes = Buffer.from(base64, "base64");
       const sha256 = hash("sha256", bytes);
-      this.#passed.set(sha256, { tool, size: sizeOf(readPicture(bytes)) });
+      this.#passed.set(sha256, { tool, size: sizeOf(readPicture(bytes)), bytes: bytes.length });
       if (toolCallId !== null && !this.#answered.has(toolCallId)) this.#awaited.set(toolCallId, sha256);
     }
   }
@@ -61,10 +61,10 @@ export class PictureCheck {
   }
 
   #words(sha256: string, shown: readonly ImagePart[]): string {
-    const { tool = "the tool", size = "" } = this.#passed.get(sha256) ?? {};
+    const { tool = "the tool", size = "", bytes = 0 } = this.#passed.get(sha256) ?? {};
     const last = shown.at(-1);
     const instead = last === undefined ? "no picture" : `another one${isStored(last) ? sizeOf(last) : ""} in its place`;
-    return `the model does not see what its tools show: ${tool} answered with a picture${size} (SHA-256 ${sha256.slice(0, 12)}…), and the request with its result shows ${instead}`;
+    return `the model does not see what its tools show: ${tool} answered with a picture${size} (${bytes} bytes, SHA-256 ${sha256.slice(0, 12)}…), and the request with its result shows ${instead}`;
   }
 }
 

@@ -9,6 +9,8 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { z } from "zod";
 import { Environment } from "../../base/schema/task.ts";
+import { claudeCode } from "../../harnesses/claude-code.ts";
+import { commandHarness } from "../../harnesses/command.ts";
 import type { Harness, HarnessLaunch } from "../../harnesses/harness.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import { opencode } from "../../harnesses/opencode.ts";
@@ -16,7 +18,7 @@ import { qwenCode } from "../../harnesses/qwen-code.ts";
 import { type RolloutOutcome, rolloutsOn } from "../../rollouts/index.ts";
 import { pickBackend } from "../../sandboxes/index.ts";
 import type { WireRequest } from "../fakes/engines/scripted-engine.ts";
-import { pngOf } from "../fakes/records/png.ts";
+import { pngOf, pngOfBytes } from "../fakes/records/png.ts";
 import { runner } from "../fakes/rollouts/small-run.ts";
 import { writeTask } from "../fakes/rollouts/small-task.ts";
 import { toolNameIn } from "../fakes/tools/tool-name.ts";
@@ -56,7 +58,7 @@ const forgetful: { harness: Harness; forget: (launch: HarnessLaunch) => HarnessL
       const text = without(launch.files[path], ["model", "generationConfig"], "modalities");
       return { ...launch, files: { ...launch.files, [path]: text } };
     },
-    cure: /qwen-code hands them on by model\.generationConfig\.modalities: \{"image": true\} in ~\/\.qwen\/settings\.json/,
+    cure: /Qwen Code hands them on by model\.generationConfig\.modalities: \{"image": true\} in ~\/\.qwen\/settings\.json/,
   },
   {
     harness: opencode,
@@ -85,8 +87,35 @@ for (const { harness, forget, cure } of forgetful)
     assert.equal(run.requests.length, 1, "the model is not asked what it cannot see");
   });
 
+test("Claude Code hands on a picture of 512 000 bytes as it is, and the message names this limit for a larger one", {
+  timeout,
+}, async (t) => {
+  const kept = pngOfBytes(1920, 1200, 512_000).toString("base64");
+  const run = await rolloutWith(t, claudeCode, kept);
+  if (run === null) return;
+  assert.deepEqual([run.outcome.record.error, run.outcome.record.verdict?.reward], [null, 1]);
+  assert.ok(JSON.stringify(run.requests[1]?.messages).includes(kept));
+  const larger = await rolloutWith(t, claudeCode, pngOfBytes(1920, 1200, 512_001).toString("base64"));
+  const { error, verdict } = larger?.outcome.record ?? assert.fail();
+  assert.deepEqual([error?.code, verdict], ["harness_blind", null]);
+  assert.match(
+    error?.message ?? "",
+    /1920x1200 \(512001 bytes, .* shows another one of 1920x1200 .* Claude Code hands on only pictures of at most 512000/,
+  );
+});
+
+test("a command of one's own that starts a known harness has the cure of that harness", () => {
+  const { sight } = commandHarness({ argv: ["env", "A=b", "qwen", "--prompt={instruction}"] });
+  assert.match(sight ?? "", /modalities: \{"image": true\}/);
+  assert.equal(commandHarness({ argv: ["python3", "agent.py"] }).sight, undefined);
+});
+
 /** A rollout whose model asks for a picture once and then ends. Its work is right before it begins. null: the harness is not installed. */
-async function rolloutWith(t: TestContext, harness: Harness): Promise<{ outcome: RolloutOutcome; requests: WireRequest[] } | null> {
+async function rolloutWith(
+  t: TestContext,
+  harness: Harness,
+  shown = picture,
+): Promise<{ outcome: RolloutOutcome; requests: WireRequest[] } | null> {
   if ((await installedPack(t, harness)) === null) return null;
   const place = await mkdtemp(join(tmpdir(), "alidade-pictures-"));
   t.after(() => rm(place, { recursive: true }));
@@ -95,7 +124,7 @@ async function rolloutWith(t: TestContext, harness: Harness): Promise<{ outcome:
   const outcomes: RolloutOutcome[] = [];
   const service = rawService((message) => {
     if (message.method !== "tools/call") return usualAnswer(message, '[{"name":"screen","inputSchema":{"type":"object","properties":{}}}]');
-    const content = [{ type: "image", data: picture, mimeType: "image/png" }];
+    const content = [{ type: "image", data: shown, mimeType: "image/png" }];
     return JSON.stringify({ jsonrpc: "2.0", id: message.id, result: { content } });
   });
   const { backend } = await pickBackend("process", t.signal);

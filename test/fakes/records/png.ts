@@ -16,6 +16,14 @@ export function pngOf(width: number, height: number, [red, green, blue]: readonl
   ]);
 }
 
+/** A PNG of one colour with this many bytes: what fills it up is a chunk that readers skip. */
+export function pngOfBytes(width: number, height: number, bytes: number): Buffer {
+  const plain = pngOf(width, height);
+  const end = plain.length - chunk("IEND", Buffer.alloc(0)).length;
+  const filler = chunk("fiLl", Buffer.alloc(bytes - plain.length - 12));
+  return Buffer.concat([plain.subarray(0, end), filler, plain.subarray(end)]);
+}
+
 export function pngUrl(...args: Parameters<typeof pngOf>): string {
   return `data:image/png;base64,${pngOf(...args).toString("base64")}`;
 }
