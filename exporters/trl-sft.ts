@@ -1,7 +1,8 @@
 /** TRL's SFTTrainer, already tokenised: the tokens as they were sampled, with labels only where the policy spoke. */
 import { z } from "zod";
-import { underRules } from "../reconstruct/index.ts";
+import { type FlatRow, underRules } from "../reconstruct/index.ts";
 import { defineExporter } from "./exporter.ts";
+import { mediaOf } from "./rows/media.ts";
 import { isGoodEnough, minReward } from "./rows/min-reward.ts";
 import { rowsOf } from "./rows/rows.ts";
 
@@ -13,12 +14,12 @@ export const trlSft = defineExporter({
   title: "TRL SFT rows, tokenised: input_ids, labels",
   objective: "sft",
   extension: "jsonl",
+  namesPictures: true,
+  saysPictures: true,
   docs: {
     alignment: "B",
-    rows: "As many rows as a rollout has branches; each sampled token has a label in one row only. Without token ids use `chat`.",
-    pictures:
-      "TRL's `SFTTrainer` reads these rows as they stand, and would train the pads of a picture as text. Its collator for pictures tokenises messages anew.",
-    loader: null,
+    rows: "As many rows as a rollout has branches; each sampled token has a label in one row only. Without token ids use `chat`. `SFTTrainer` reads these rows as they stand, if they show no pictures. For pictures (`media`) train with the loader's `sft_trainer()`. TRL's own trainer refuses rows with `images`, the names of their pictures, because it would tokenise messages anew.",
+    loader: "alidade.loaders.trl",
     proof: { how: "trainer", by: "trl 1.16.0" },
   },
   options: z.strictObject({ min_reward: minReward }),
@@ -33,6 +34,7 @@ export const trlSft = defineExporter({
         yield JSON.stringify({
           input_ids: row.token_ids,
           labels,
+          ...picturesOf(row),
           reward: row.reward,
           trajectory_id: row.trajectory_id,
           rollout_id: row.rollout_id,
@@ -42,3 +44,12 @@ export const trlSft = defineExporter({
     }
   },
 });
+
+/**
+ * Without `images` TRL's own trainer would take a row with pictures for text, and train the model on pads without pixels. With it,
+ * TRL wants a model that sees, and messages.
+ */
+function picturesOf(row: FlatRow): Record<string, unknown> {
+  const { media = [] } = row;
+  return media.length === 0 ? {} : { ...mediaOf(row), images: media.map(({ sha256 }) => sha256) };
+}

@@ -16,6 +16,7 @@ import { isRouted } from "../../reconstruct/rows/place-routing.ts";
 import { exported } from "../fakes/records/exported.ts";
 import { goldenSibling, goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { assistant, LogBuilder, recognised, system, thinking, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
+import { pictureBytes, picturedGroup } from "../fakes/records/pictured-group.ts";
 import { routed } from "../fakes/records/routed.ts";
 import { need } from "../needs.ts";
 
@@ -198,4 +199,14 @@ test("the Python reader reads canonical and flat files alike", async (t) => {
   const { stdout } = await promisify(execFile)("python3", ["-c", script, join(import.meta.dirname, "../../clients/python"), folder]);
   const row = FlatRow.parse(flatExport.rows[0]);
   assert.deepEqual(JSON.parse(stdout), [row.loss_mask.filter((mask) => mask === 1).length, true]);
+});
+
+test("trl-sft names the pictures of a row in `images` too, with which TRL's own trainer refuses it", async () => {
+  const { rows } = await exported(exporterNamed("trl-sft"), picturedGroup(), { media: pictureBytes });
+  const shown = rows.map(({ media, images }) => ({ images, named: (media as { sha256: string }[]).map(({ sha256 }) => sha256) }));
+  assert.deepEqual(
+    shown.map(({ named }) => named.length),
+    [2, 1],
+  );
+  for (const { images, named } of shown) assert.deepEqual(images, named);
 });

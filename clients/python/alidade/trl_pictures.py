@@ -1,11 +1,15 @@
-"""TRL's GRPOTrainer for rollouts that saw pictures.
+"""TRL's GRPOTrainer and SFTTrainer for rollouts that saw pictures.
 
     Trainer = grpo_trainer()                        # or grpo_trainer(MyTrainer), a GRPOTrainer of your own
     Trainer(model=..., processing_class=AutoProcessor.from_pretrained(MODEL), rollout_func=rows.rollout_func, ...).train()
 
-TRL takes pictures only from its data set, where all rollouts of a prompt share them. It takes none from a `rollout_func`. So our
-`rollout_func`s hand them to the trainer itself, which puts their tensors into each forward pass. A trainer that cannot do this is
-refused: it would train the pads of a picture as text.
+    dataset = load_dataset("json", data_files="sft.jsonl", split="train")      # alidade export --format trl-sft
+    sft_trainer("media")(model=..., processing_class=AutoProcessor.from_pretrained(MODEL), train_dataset=dataset, ...).train()
+
+TRL takes pictures only from its data set. For GRPO all rollouts of a prompt share them there, and a `rollout_func` gives none. So our
+`rollout_func`s hand them to the trainer itself, which puts their tensors into each forward pass. For SFT, TRL would tokenise messages
+anew. So our trainer makes its batches of the sampled ids. A trainer that cannot do this is refused: it would train the pads of a
+picture as text.
 """
 
 from .media import MediaError, tensors
@@ -70,6 +74,53 @@ def grpo_trainer(base=None):
             return {**shown, "mm_token_type_ids": kinds}
 
     return PicturedGRPOTrainer
+
+
+def sft_trainer(pictures, base=None):
+    """Returns the trainer's class. `pictures`: the folder `media/` beside the exported file. `base`: the SFTTrainer that it extends, by
+    default TRL's own. No row is cut, whatever `max_length` is, for a cut row would lose pictures."""
+    from trl import SFTTrainer
+
+    class PicturedSFTTrainer(base or SFTTrainer):
+        def __init__(self, *arguments, processing_class, **given):
+            batches = SftBatches(processing_class, pictures)
+            super().__init__(*arguments, processing_class=processing_class, data_collator=batches, **given)
+
+        def _set_signature_columns_if_needed(self):
+            self._signature_columns = ["input_ids", "labels", "media"]
+
+        def _prepare_dataset(self, dataset, *_):
+            return dataset
+
+    return PicturedSFTTrainer
+
+
+class SftBatches:
+    """The collator: rows of `trl-sft` as one batch, with the tensors of their pictures."""
+
+    def __init__(self, processor, pictures):
+        self._processor, self._pictures = processor, pictures
+
+    def __call__(self, rows):
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        made = [tensors(row, self._pictures, self._processor) for row in rows]
+
+        def padded(lists, fill):
+            return pad_sequence([torch.as_tensor(one) for one in lists], batch_first=True, padding_value=fill)
+
+        ids = [row["input_ids"] for row in rows]
+        batch = {
+            "input_ids": padded(ids, 0),
+            "attention_mask": padded([[1] * len(one) for one in ids], 0),
+            "labels": padded([row["labels"] for row in rows], -100),
+        }
+        if any(made):
+            kinds = [one["mm_token_type_ids"] if one else [0] * len(row) for one, row in zip(made, ids)]
+            joined = {name: torch.cat([one[name] for one in made if one]) for name in TENSORS}
+            batch |= {**joined, "mm_token_type_ids": padded(kinds, 0)}
+        return batch
 
 
 def hand_over(trainer, rows):

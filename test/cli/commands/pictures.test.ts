@@ -53,7 +53,7 @@ test("an export has the pictures of its rows beside it, and an audit scores the 
   await mkdir(join(scratch, "verl"));
   assert.equal((await cli(["export", "--run", run, "--format", "verl", "--out", join(scratch, "verl", "verl.jsonl")])).code, 0);
   assert.equal((await readdir(join(scratch, "verl", "media"))).length, 1);
-  const refused = await cli(["export", "--run", run, "--format", "trl-sft", "--out", join(scratch, "sft.jsonl")]);
+  const refused = await cli(["export", "--run", run, "--format", "verifiers", "--out", join(scratch, "verifiers.jsonl")]);
   assert.match(refused.stderr, /images/);
   const chat = join(scratch, "chat.jsonl");
   assert.equal((await cli(["export", "--run", run, "--format", "chat", "--out", chat])).code, 0);

@@ -108,6 +108,40 @@ def trl(eyes):
     return max(float((new - wanted).abs().max()) for both, wanted in found for new in both)
 
 
+def trl_sft(eyes):
+    """Runs a step of TRL's own trainer on the rows with pictures and one of text alone. Its loss is that of the flat rows' logprobs."""
+    import copy
+    import tempfile
+
+    from alidade.loaders.trl import sft_trainer
+    from datasets import load_dataset
+    from trl import SFTConfig, SFTTrainer
+
+    text = {"input_ids": [3, 4, 5, 6, 7, 8], "labels": [-100] * 3 + [6, 7, 8], "reward": 1}
+    file = f"{eyes.folder}/trl-sft-mixed.jsonl"
+    Path(file).write_text(Path(f"{eyes.folder}/trl-sft.jsonl").read_text() + json.dumps(text) + "\n")
+    dataset = load_dataset("json", data_files=file, split="train", cache_dir=f"{eyes.folder}/cache")
+    alone = torch.tensor([text["input_ids"]])
+    said = [*eyes.said.values(), eyes.logprobs(alone, torch.ones_like(alone))[0, -3:]]
+    model = copy.deepcopy(eyes.model)
+    before = model.model.visual.patch_embed.proj.weight.detach().clone()
+    with tempfile.TemporaryDirectory() as folder:
+        fixed = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "report_to": [], "save_strategy": "no", "logging_steps": 1}
+        config = SFTConfig(output_dir=folder, max_steps=1, per_device_train_batch_size=len(dataset), learning_rate=1e-3, max_length=8, **fixed)
+        parts = {"args": config, "processing_class": trl_processor(eyes), "train_dataset": dataset}
+        trainer = sft_trainer(eyes.pictures)(model=model, **parts)
+        trainer.train()
+        try:
+            SFTTrainer(model=copy.deepcopy(eyes.model), **parts).train()
+        except (KeyError, ValueError) as error:
+            print(f"TRL's own trainer refuses rows with pictures: {error!r}")
+        else:
+            raise AssertionError("TRL's own trainer takes rows with pictures, and shows the model none")
+    assert not torch.equal(before, model.model.visual.patch_embed.proj.weight), "the step moves no weight of the vision tower"
+    [loss] = [one["loss"] for one in trainer.state.log_history if "loss" in one]
+    return abs(loss + float(torch.cat(said).mean()))
+
+
 def pair(trained, rows):
     """Pairs rows by their completion, because TRL shuffles the rows of a batch."""
     found = []
@@ -481,5 +515,5 @@ if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     eyes = Eyes(sys.argv[1], json.loads(Path(sys.argv[2]).read_text()))
-    worst = {one.__name__: one(eyes) for one in (trl, verl, skyrl, openrlhf, areal, tinker, agent_lightning, slime, prime_rl, nemo_rl)}
+    worst = {one.__name__: one(eyes) for one in (trl, trl_sft, verl, skyrl, openrlhf, areal, tinker, agent_lightning, slime, prime_rl, nemo_rl)}
     print(json.dumps({"worst": worst, "swapped": swapped(eyes), "refused": refusals(eyes)}), file=answers, flush=True)

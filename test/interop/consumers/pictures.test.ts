@@ -28,6 +28,7 @@ const scratch = scratchFolder("consumer-pictures");
 const formats = [
   "flat",
   "trl-grpo",
+  "trl-sft",
   "verl",
   "skyrl",
   "openrlhf",
@@ -65,6 +66,7 @@ test("a trainer's batch of rows with pictures is the sampled context", { timeout
   t.diagnostic(stdout);
   assert.deepEqual(Object.keys(worst), [
     "trl",
+    "trl_sft",
     "verl",
     "skyrl",
     "openrlhf",

@@ -14,6 +14,8 @@
     DPOOnTokens = dpo_trainer()                    # alidade export --format trl-dpo
     DPOOnTokens(model=..., train_dataset=preferences("dpo.jsonl"), ...).train()
 
+    sft_trainer("media")(model=..., processing_class=..., ...)     # in place of SFTTrainer if rows of `trl-sft` show pictures
+
 Rows of `trl-sft` are a data set as they stand, and so are those of `trl-dpo` where TRL may tokenise the messages anew:
 datasets.load_dataset("json", data_files=...).
 """
@@ -22,7 +24,7 @@ import json
 
 from ..media import beside
 from ..rows import read
-from ..trl_pictures import grpo_trainer, hand_over  # noqa: F401  (grpo_trainer is for the caller)
+from ..trl_pictures import grpo_trainer, hand_over, sft_trainer  # noqa: F401  (both trainers are for the caller)
 
 
 class GrpoRows:
