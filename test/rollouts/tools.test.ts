@@ -1,6 +1,6 @@
 /** Rollouts whose task has servers of tools: when they count, and for which harness they begin. */
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -28,16 +28,19 @@ const callAndWork = `${call}; echo yes > done.txt`;
 /** Whether a service breaks off for a message. */
 type Dies = (message: RawMessage) => boolean;
 
-/** `make`: gives each set of services its own, by its number; 0 is the agent's. `command`: what the agent runs. */
+/**
+ * `make`: gives each set of services its own, by its number; 0 is the agent's. `command`: what the agent runs, as the script `does.sh`.
+ * `tool`: the name by which the model asks for it; the harness of these tests runs it whatever the name is.
+ */
 async function outcomeWith(
   t: TestContext,
   make: (set: number) => Dies,
   command = callAndWork,
-  { content, asks = [] }: { content?: unknown[]; asks?: { name: string; arguments: string }[] } = {},
+  { content, tool = "bash" }: { content?: unknown[]; tool?: string } = {},
 ): Promise<RolloutOutcome> {
   const place = await mkdtemp(join(tmpdir(), "alidade-tools-"));
   t.after(() => rm(place, { recursive: true }));
-  await writeTask(place, "small");
+  await writeFile(join(await writeTask(place, "small"), "files", "does.sh"), command);
   let sets = 0;
   const service = (dies: Dies) =>
     rawService((message, outgoing) => {
@@ -57,7 +60,7 @@ async function outcomeWith(
     reply: ({ messages }) =>
       messages.some(({ role }) => role === "assistant")
         ? { text: "done" }
-        : { tool_calls: [{ name: "bash", arguments: JSON.stringify({ command }) }, ...asks] },
+        : { tool_calls: [{ name: tool, arguments: '{"command":"sh does.sh"}' }] },
     does: async (setup, { tasks: [task], harness }, signal) => {
       assert.ok(task);
       const own = { ...task, environment: { ...task.environment, services: environment.services, tools: environment.tools } };
@@ -122,11 +125,10 @@ test("services that stop answering without the agent's calls too are no result",
 });
 
 test("a harness that shows the model no picture of its tools measures nothing, and the message says what would cure it", async (t) => {
-  // The harness of these tests runs `command` of whatever tool the model names, so the call of this one is made by the first.
-  const asks = [{ name: "write", arguments: '{"command":"true"}' }];
-  const asked = call.replace('name: "write"', 'name: "write", arguments: { command: "true" }');
+  // The harness makes the model's own call.
+  const asked = call.replace('name: "write"', 'name: "write", arguments: { command: "sh does.sh" }');
   const content = [{ type: "image", data: pngOf(8, 8).toString("base64"), mimeType: "image/png" }];
-  const { record } = await outcomeWith(t, () => () => false, `${asked} > seen.txt; echo yes > done.txt`, { content, asks });
+  const { record } = await outcomeWith(t, () => () => false, `${asked} > seen.txt; echo yes > done.txt`, { content, tool: "write" });
   assert.deepEqual([record.error?.code, record.verdict], ["harness_blind", null], JSON.stringify(record.error));
   assert.match(record.error?.message ?? "", /front-shop\.write answered with a picture of 8x8 .*; command must hand the pictures of MCP/);
 });
