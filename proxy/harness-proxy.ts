@@ -183,8 +183,7 @@ export class HarnessProxy implements Controlled, AsyncDisposable {
       await this.sessions.close(session, messageOf(error));
       throw error;
     }
-    const own = { before: session.state.replayEnded };
-    session.replay = new Replay({ recording, cut: cutAtDeath(recording), after: "sample", words: "go_on", own });
+    session.replay = new Replay({ recording, cut: cutAtDeath(recording), after: "sample", words: "go_on", isOwn: true });
     return resumed;
   }
 

@@ -30,10 +30,11 @@ export type RolloutPlan = {
 
 /**
  * replay: the attempt goes on with the session of the one before. again: it begins anew. `again_tokens`: sampled by finished calls
- * of earlier attempts that were begun anew. `parked_from`: the rollout of an earlier group that the session began as.
+ * of earlier attempts that were begun anew, and `why` the last one was. `parked_from`: the rollout of an earlier group that the session
+ * began as.
  */
 export type ResumePlan = { again_tokens: number } & (
-  | { how: "replay"; session_id: string; sampled_tokens: number; parked_from?: ParkedFrom }
+  | { how: "replay"; session_id: string; sampled_tokens: number; why: string | null; parked_from?: ParkedFrom }
   | { how: "again"; why: string }
 );
 

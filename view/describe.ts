@@ -89,6 +89,7 @@ export function describeSession({ trajectory: t }: SessionView): [string, string
     ["goes on from", t.forked_from && describeFork(t.forked_from)],
     ["replay", t.replay && describeReplay(t.replay)],
     ["first difference", t.replay?.difference ?? null],
+    ["out of order", t.replay?.out_of_order ?? null],
     ...t.reward_components.slice(0, mostComponents).map(describeComponent),
     ["further reward components", t.reward_components.length > mostComponents ? String(t.reward_components.length - mostComponents) : null],
   ];

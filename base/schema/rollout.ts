@@ -84,7 +84,7 @@ export const ResumeRecord = z.strictObject({
   how: z.enum(["replay", "again"]).describe("with the session of the attempt before, or from nothing"),
   spared_tokens: z.number().int().describe("sampled before by finished calls, and not sampled again"),
   again_tokens: z.number().int().describe("sampled before by finished calls of attempts that were begun anew, this one and earlier ones"),
-  why: z.string().nullable().describe("why it was begun anew"),
+  why: z.string().nullable().describe("why it, or an attempt before it, was begun anew; null: none was"),
   parked_from: ParkedFrom.optional().describe("its session began as this rollout, which was parked; left out: it began here"),
 });
 export type ResumeRecord = z.infer<typeof ResumeRecord>;

@@ -397,6 +397,8 @@ export const ReplayEnded = z.strictObject({
   turns: z.number().int().nonnegative(),
   /** Which turn it left the record at, and by what; null where it arrived. */
   difference: z.string().nullable(),
+  /** Why answers were given out of the recorded order; left out: they were not. */
+  out_of_order: z.string().optional(),
   /** Milliseconds from the first request to here, in the record and in the replay: the session's clock goes by the record. */
   recorded_ms: z.number().nonnegative(),
   played_ms: z.number().nonnegative(),

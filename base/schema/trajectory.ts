@@ -288,6 +288,7 @@ export const ReplayReport = z.strictObject({
   turns: z.number().int().describe("calls that were answered from the record"),
   classes: z.record(z.string(), z.number().int()).describe("class -> requests that were held against the record"),
   difference: z.string().nullable().describe("the first difference of the worst class; null: every request was equal"),
+  out_of_order: z.string().optional().describe("why answers were given out of the recorded order; left out: they were not"),
 });
 export type ReplayReport = z.infer<typeof ReplayReport>;
 

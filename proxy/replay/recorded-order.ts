@@ -4,28 +4,39 @@
  * that had come before it in the record has come again.
  */
 import { withinTime } from "../../base/host/within-time.ts";
+import type { Cut } from "./cut.ts";
+import { isWork } from "./is-work.ts";
 import { type PlacedAnswer, placeAnswers } from "./recorded-places.ts";
-import type { SessionRecording } from "./recording.ts";
+import type { RecordedCall, SessionRecording } from "./recording.ts";
 
 /**
  * If nothing comes for so long, the harness does not do what it did, and answers wait no more. Tools and sandboxes have a moment at
  * least. A tool that ran long may run twice as long on a busier machine. A lost replay ends within a quarter of an hour.
  */
-const patience = { leastMs: 30_000, ofLongestGap: 2, mostMs: 15 * 60_000 };
+const patience = { leastMs: 30_000, ofRecorded: 2, mostMs: 15 * 60_000 };
 
 export class RecordedOrder {
   readonly #roots: ReadonlyMap<string, string>;
   readonly #answers: ReadonlyMap<string, PlacedAnswer>;
   readonly #asked = new Set<string>();
   readonly #given = new Set<string>();
-  readonly #longestWaitMs: number;
+  /** By conversation: the turns that are asked for again, in their order. */
+  readonly #expected: ReadonlyMap<string, readonly ExpectedTurn[]>;
+  readonly #leastMs: number;
   #moved = Promise.withResolvers<void>();
-  #isLost = false;
+  #whyLost: string | null = null;
+  #isClosed = false;
 
-  constructor(recording: SessionRecording, answered: ReadonlySet<string>, leastMs = patience.leastMs) {
+  constructor(recording: SessionRecording, cut: Pick<Cut, "answered" | "next" | "open">, leastMs = patience.leastMs) {
     this.#roots = recording.roots;
-    this.#answers = new Map(placeAnswers(recording, answered).map((one) => [one.id, one]));
-    this.#longestWaitMs = waitAtMost(recording, leastMs);
+    this.#answers = new Map(placeAnswers(recording, cut.answered).map((one) => [one.id, one]));
+    this.#expected = Map.groupBy(expectedTurns(recording, cut), ({ root }) => root);
+    this.#leastMs = leastMs;
+  }
+
+  /** Why answers are no longer given in the recorded order; null: they are. */
+  get whyLost(): string | null {
+    return this.#whyLost;
   }
 
   asked(id: string): void {
@@ -49,6 +60,16 @@ export class RecordedOrder {
     this.#moved = Promise.withResolvers();
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Nothing more will come: the harness has ended. */
+  close(): void {
+    this.#isClosed = true;
+    this.move();
+  }
+
   /** True if all other conversations than this call's have been given their answers. null: a new conversation. */
   hasGivenBeside(id: string | null): boolean {
     const root = this.#roots.get(id ?? "");
@@ -65,40 +86,76 @@ export class RecordedOrder {
     });
   }
 
-  /** Waits until it is so, the client has left, or nothing has come for too long. */
-  async until(isSo: () => boolean, signal: AbortSignal): Promise<void> {
+  /**
+   * Waits until it is so, the client has left, the harness has ended, or nothing has come for too long. `id`: of the call that waits, or
+   * that its request follows.
+   */
+  async until(isSo: () => boolean, { id, signal }: { id: string | null; signal: AbortSignal }): Promise<void> {
     const leave = (): void => this.move();
     signal.addEventListener("abort", leave, { once: true });
     try {
-      while (!this.#isLost && !signal.aborted && !isSo()) {
+      while (this.#whyLost === null && !this.#isClosed && !signal.aborted && !isSo()) {
         let isMoved = false;
         const moved = this.#moved.promise.then(() => {
           isMoved = true;
         });
-        await withinTime(moved, this.#longestWaitMs);
+        const { ms, turn } = this.patienceFor(id);
+        await withinTime(moved, ms);
         if (isMoved) continue;
-        this.#isLost = true;
+        this.#whyLost = whyLost(turn, ms);
         this.move();
       }
     } finally {
       signal.removeEventListener("abort", leave);
     }
   }
+
+  /**
+   * How long this call waits if nothing comes: as long as the slowest of those turns may need that can come now. The agents of other
+   * turns wait for an answer themselves, or have ended. `turn`: what is waited for; null: none can come.
+   */
+  patienceFor(id: string | null): { ms: number; turn: ExpectedTurn | null } {
+    const own = this.#roots.get(id ?? "");
+    const next = [...this.#expected].flatMap(([root, turns]) => {
+      const at = turns.findIndex((one) => !this.#asked.has(one.id));
+      const [before, turn] = [turns[at - 1], turns[at]];
+      const canCome = before === undefined || this.#given.has(before.id);
+      return root === own || turn === undefined || !canCome ? [] : [turn];
+    });
+    const turn = next.toSorted((one, other) => other.afterMs - one.afterMs)[0] ?? null;
+    const wanted = patience.ofRecorded * (turn?.afterMs ?? 0);
+    return { ms: Math.max(this.#leastMs, Math.min(patience.mostMs, wanted)), turn };
+  }
 }
 
-/** How long nothing may come: as long as the harness may need for what it did at its slowest. */
-export function waitAtMost({ calls }: Pick<SessionRecording, "calls">, leastMs = patience.leastMs): number {
-  return Math.max(leastMs, Math.min(patience.mostMs, patience.ofLongestGap * longestGapMs(calls)));
+/** `afterMs`: how long the agent, or the one that began it, had worked until it asked for this turn. */
+export type ExpectedTurn = { id: string; root: string; agent: string; number: number; afterMs: number };
+
+function expectedTurns(
+  { calls, roots }: SessionRecording,
+  { answered, next, open }: Pick<Cut, "answered" | "next" | "open">,
+): ExpectedTurn[] {
+  const work = calls.filter(({ call }) => isWork(call.begun.request_class));
+  const rootOf = ({ call: { id } }: RecordedCall): string => roots.get(id) ?? id;
+  const lastOf = new Map(work.map((one) => [rootOf(one), one.begunAt]));
+  const ends = work.filter(({ endedAt }) => endedAt !== null).sort((one, other) => (one.endedAt ?? 0) - (other.endedAt ?? 0));
+  /** By conversation: when it was given the last answer so far. */
+  const since = new Map<string, number>();
+  let ended = 0;
+  return work.flatMap((one) => {
+    const { id, begun } = one.call;
+    const root = rootOf(one);
+    for (let end = ends[ended]; end !== undefined && (end.endedAt ?? 0) < one.begunAt; end = ends[++ended])
+      since.set(rootOf(end), end.call.outcome?.time ?? begun.time);
+    // Which conversation began a new one is not known: one that goes on, and at worst the one that had worked longest.
+    for (const other of since.keys()) if ((lastOf.get(other) ?? 0) < one.begunAt) since.delete(other);
+    const from = since.get(root) ?? Math.min(begun.time, ...since.values());
+    if (!answered.has(id) && !open.has(id) && one !== next) return [];
+    return [{ id, root, agent: begun.agent, number: one.number, afterMs: Math.max(0, begun.time - from) }];
+  });
 }
 
-/**
- * The longest time in which nothing was begun and nothing ended, or in which an agent ran the tools of one turn. Others may have asked
- * meanwhile, but a replay answers them at once, so it can be still for all that time.
- */
-function longestGapMs(calls: SessionRecording["calls"]): number {
-  const ends = new Map(calls.map(({ call }) => [call.id, call.outcome?.time ?? call.begun.time]));
-  const times = [...calls.map(({ call }) => call.begun.time), ...ends.values()].sort((a, b) => a - b);
-  const still = times.map((time, at) => time - (times[at - 1] ?? time));
-  const tools = calls.map(({ call: { begun } }) => begun.time - (ends.get(begun.parent_call_id ?? "") ?? begun.time));
-  return [...still, ...tools].reduce((most, gap) => Math.max(most, gap), 0);
+function whyLost(turn: ExpectedTurn | null, ms: number): string {
+  const what = turn === null ? "no agent had a turn to ask for" : `turn ${turn.number} of ${turn.agent} was not asked for`;
+  return `${what} and nothing else came for ${Math.round(ms / 1000)} s: from there on, answers were given out of the recorded order`;
 }

@@ -5,6 +5,7 @@ import type { CallFinished, LogLine, Opened, Tried } from "../../base/schema/ses
 import type { Call } from "../session/call.ts";
 import { SessionState } from "../session/session-state.ts";
 import { agentsOf, type RecordedAgents } from "./recorded-agents.ts";
+import { type ClockMark, clockMarkOf } from "./recorded-clock.ts";
 
 export type RecordedCall = {
   call: Call;
@@ -23,6 +24,8 @@ export type SessionRecording = RecordedAgents & {
   /** In the order in which they were begun. */
   calls: readonly RecordedCall[];
   tools: ReadonlyMap<string, readonly Tool[]>;
+  /** Where the session's clock stood still, and where it went on. */
+  clock: readonly ClockMark[];
 };
 
 /** Throws `not_found` where the log is gone, and `store_error` where lines of it are damaged. */
@@ -56,7 +59,7 @@ export function toRecording(sessionId: string, lines: readonly LogLine[]): Sessi
     tries: tries.get(call.id) ?? [],
     finished: finished.get(call.id) ?? null,
   }));
-  return { opened, calls, tools: state.tools, ...agentsOf(calls) };
+  return { opened, calls, tools: state.tools, clock: rest.flatMap(clockMarkOf), ...agentsOf(calls) };
 }
 
 /** Returns the engines that got this call's prompt, the last one first. */

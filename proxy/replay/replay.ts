@@ -13,6 +13,7 @@ import { compareRequests, type RequestComparison, rankOf, shortened } from "./co
 import { type Cut, isAnswered } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
 import { isWork } from "./is-work.ts";
+import { clockAt } from "./recorded-clock.ts";
 import { RecordedOrder } from "./recorded-order.ts";
 import type { RecordedCall, SessionRecording } from "./recording.ts";
 
@@ -27,13 +28,10 @@ export type ReplayOptions = {
   rendered?: boolean;
   /** The last answer, given by hand. */
   edited?: RecordedCall | null;
-  /**
-   * The recording is the session's own, of a process that died: its calls are given again, and are its own as before. `before`:
-   * how an earlier such replay ended.
-   */
-  own?: { before: ReplayEnded | null } | null;
-  /** How long an answer waits for what was recorded before it, if nothing comes at all. */
-  longestWaitMs?: number;
+  /** The recording is the session's own, of a process that died: its calls are given again, and are its own as before. */
+  isOwn?: boolean;
+  /** How long an answer waits at least for what was recorded before it, if nothing comes at all. */
+  leastWaitMs?: number;
 };
 
 export type ReplayRequest = { dialect: string; labels: CallLabels; request: NeutralRequest; sent: RestoredRequest };
@@ -76,7 +74,7 @@ export class Replay {
     this.#byParent = Map.groupBy(options.recording.calls, ({ call }) => call.begun.parent_call_id ?? null);
     this.#continued = this.#findContinued();
     this.#required = this.#findRequired();
-    this.#order = new RecordedOrder(options.recording, options.cut.answered, options.longestWaitMs);
+    this.#order = new RecordedOrder(options.recording, options.cut, options.leastWaitMs);
   }
 
   get isRendered(): boolean {
@@ -85,7 +83,7 @@ export class Replay {
 
   /** It goes on with the session's own calls. */
   get isOwn(): boolean {
-    return this.#options.own != null;
+    return this.#options.isOwn ?? false;
   }
 
   get sourceId(): string {
@@ -116,6 +114,11 @@ export class Replay {
     this.#stopped.resolve();
   }
 
+  /** The harness has ended: nothing more is waited for, and what it left running is answered no more. */
+  leave(): void {
+    this.#order.close();
+  }
+
   /** null: it has not ended. */
   get how(): ReplayEnded["how"] | null {
     return this.#how;
@@ -126,8 +129,9 @@ export class Replay {
     return this.#heard.recordedFor(message, turn, distance);
   }
 
-  /** Throws `replay_diverged` once it has diverged. */
+  /** Throws `replay_diverged` once it has diverged, and `cancelled` once the harness has ended. */
   assertOnRecord(): void {
+    if (this.#order.isClosed) throw new AlidadeError("cancelled", "the harness has ended: what it left running is answered no more");
     if (this.#how === "diverged") throw new AlidadeError("replay_diverged", "the replay has left its record: no more calls are answered");
   }
 
@@ -166,7 +170,7 @@ export class Replay {
 
   /** Waits until all that had come before this answer in the record has come again. */
   untilDue({ recorded }: RecordedPlace, signal: AbortSignal): Promise<void> {
-    return this.#order.until(() => this.#how === "diverged" || this.#order.isDue(recorded.call.id), signal);
+    return this.#order.until(() => this.#how === "diverged" || this.#order.isDue(recorded.call.id), { id: recorded.call.id, signal });
   }
 
   /** The answer has left, or its client has. */
@@ -182,7 +186,7 @@ export class Replay {
     const { next } = this.#options.cut;
     const isNext = next === null || placed?.recorded === next;
     const from = placed?.recorded.call.id ?? restored.parent?.id ?? null;
-    return this.#order.until(() => this.isOver || (isNext && this.#order.hasGivenBeside(from)), signal);
+    return this.#order.until(() => this.isOver || (isNext && this.#order.hasGivenBeside(from)), { id: from, signal });
   }
 
   /** Why the replay cannot go on with this request; null where it can. */
@@ -222,7 +226,8 @@ export class Replay {
       how,
       turns,
       difference,
-      recorded_ms: Math.max(0, this.#recordedMs()),
+      ...(this.#order.whyLost !== null && { out_of_order: this.#order.whyLost }),
+      recorded_ms: this.#recordedMs(),
       played_ms: time - (this.#began ?? time),
     };
   }
@@ -313,15 +318,18 @@ export class Replay {
 
   /** From the first call to the end of the replayed part, as the session's clock counted it. */
   #recordedMs(): number {
-    const { recording, cut, own } = this.#options;
-    const before = own?.before ?? null;
-    const calls = recording.calls.filter(({ call }) => cut.answered.has(call.id)).map(({ call }) => call);
-    const [first] = calls;
+    const { recording, cut } = this.#options;
+    const answered = recording.calls.filter(({ call }) => cut.answered.has(call.id));
+    const [first] = answered;
     if (first === undefined) return 0;
-    const from = before?.time ?? first.begun.time;
-    const to = cut.next?.call.begun.time ?? Math.max(...calls.map(({ outcome, begun }) => outcome?.time ?? begun.time));
-    const spans = calls.map(({ begun, outcome }) => ({ from: begun.time, to: outcome?.time ?? null, pauses: outcome?.pauses ?? [] }));
-    return (before?.recorded_ms ?? 0) + Math.max(0, to - from - pausedWithin(spans, from, to));
+    const ends = answered.map(({ call, begunAt, endedAt }) => ({ at: endedAt ?? begunAt, time: call.outcome?.time ?? call.begun.time }));
+    const next = cut.next === null ? [] : [{ at: cut.next.begunAt, time: cut.next.call.begun.time }];
+    const spans = answered.map(({ call: { begun, outcome } }) => ({
+      from: begun.time,
+      to: outcome?.time ?? null,
+      pauses: outcome?.pauses ?? [],
+    }));
+    return clockAt(recording.clock, [...ends, ...next], first.call.begun.time, (from, to) => pausedWithin(spans, from, to));
   }
 }
 

@@ -239,6 +239,7 @@ export class Session implements Placed {
   /** Cancels what runs at the engine, and from now on what begins. */
   stopCalls(why: string): void {
     this.#ending ??= why;
+    this.replay?.leave();
     for (const run of this.running.all()) this.stopWhereEnding(run);
   }
 

@@ -17,5 +17,6 @@ export function replayReport({ compared, replay_ended }: Pick<SessionHistory, "c
     turns: replay_ended?.turns ?? new Set(compared.map(({ call_id }) => call_id)).size,
     classes: countBy(compared, (one) => one.class),
     difference: first?.difference ?? null,
+    ...(replay_ended?.out_of_order !== undefined && { out_of_order: replay_ended.out_of_order }),
   };
 }

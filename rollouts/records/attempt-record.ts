@@ -148,10 +148,10 @@ export function recordOf(
 }
 
 function toResumeRecord(resume: ResumePlan): RolloutRecord["resume"] {
-  const { how, again_tokens } = resume;
+  const { how, again_tokens, why } = resume;
   return how === "replay"
-    ? { how, spared_tokens: resume.sampled_tokens, again_tokens, why: null, ...(resume.parked_from && { parked_from: resume.parked_from }) }
-    : { how, spared_tokens: 0, again_tokens, why: resume.why };
+    ? { how, spared_tokens: resume.sampled_tokens, again_tokens, why, ...(resume.parked_from && { parked_from: resume.parked_from }) }
+    : { how, spared_tokens: 0, again_tokens, why };
 }
 
 /** null: nothing of it may use a network, and nothing did. A verifier's own container may where its task may not. */

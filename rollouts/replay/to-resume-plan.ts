@@ -21,9 +21,9 @@ export type DeadAttempt = {
 /** null: none of its calls had finished, so nothing is lost. */
 export async function toResumePlan(store: Pick<Store, "read">, dead: DeadAttempt): Promise<ResumePlan | null> {
   const { session_id, resume } = dead.record;
-  const again_tokens = resume?.again_tokens ?? 0;
-  const nothing: ResumePlan | null =
-    again_tokens > 0 ? { how: "again", again_tokens, why: resume?.why ?? "it was begun anew before" } : null;
+  const { again_tokens, why: whyBefore } = { again_tokens: 0, why: null, ...resume };
+  const wasAnew = again_tokens > 0 || whyBefore !== null;
+  const nothing: ResumePlan | null = wasAnew ? { how: "again", again_tokens, why: whyBefore ?? "it was begun anew before" } : null;
   if (session_id === null) return nothing;
   let recording: SessionRecording;
   try {
@@ -37,7 +37,14 @@ export async function toResumePlan(store: Pick<Store, "read">, dead: DeadAttempt
   if (calls === 0) return nothing;
   const why = whyAgain(dead);
   return why === null
-    ? { how: "replay", session_id, sampled_tokens, again_tokens, ...(resume?.parked_from && { parked_from: resume.parked_from }) }
+    ? {
+        how: "replay",
+        session_id,
+        sampled_tokens,
+        again_tokens,
+        why: whyBefore,
+        ...(resume?.parked_from && { parked_from: resume.parked_from }),
+      }
     : { how: "again", again_tokens: again_tokens + sampled_tokens, why };
 }
 
