@@ -24,6 +24,7 @@ export const heavy: readonly string[] = [
   "test/e2e/full-disk.test.ts",
   "test/e2e/killed.test.ts",
   "test/e2e/nodes.test.ts",
+  "test/e2e/parked-harnesses.test.ts",
   "test/e2e/resume-elsewhere.test.ts",
   "test/e2e/resume-harnesses.test.ts",
   "test/e2e/siblings.test.ts",
