@@ -38,16 +38,21 @@ class Attention(nn.Module):
     def forward(self, x, angles, past):
         """x: [batch, tokens, width]. `past`: keys and values of the tokens before. Returns its own keys and values, too."""
         batch, tokens, _ = x.shape
-        q, k, v = (
-            project(x).view(batch, tokens, -1, self.size).transpose(1, 2) for project in (self.q_proj, self.k_proj, self.v_proj)
-        )
-        q, k = turned(q, angles), turned(k, angles)
-        own, mask = (k, v), None
+        q = turned(self.by_head(self.q_proj(x)), angles)
+        own, mask = self.keys_and_values(x, angles), None
+        k, v = own
         if past is not None:
             k, v = (torch.cat([before.expand(batch, -1, -1, -1), mine], dim=2) for before, mine in zip(past, own))
             mask = torch.ones(tokens, k.shape[2], dtype=torch.bool).tril(k.shape[2] - tokens)
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=past is None, enable_gqa=True)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, tokens, -1)), own
+
+    def keys_and_values(self, x, angles):
+        return turned(self.by_head(self.k_proj(x)), angles), self.by_head(self.v_proj(x))
+
+    def by_head(self, x):
+        batch, tokens, _ = x.shape
+        return x.view(batch, tokens, -1, self.size).transpose(1, 2)
 
 
 def turned(x, angles):
@@ -100,15 +105,26 @@ class Llama(nn.Module):
         self.frequency = 1.0 / config["rope_theta"] ** (torch.arange(half, dtype=torch.float32) / half)
 
     def forward(self, ids, past=None):
-        """[batch, tokens] -> hidden states, and the `past` for later tokens."""
-        start = 0 if past is None else past[0][0].shape[2]
-        angle = torch.arange(start, start + ids.shape[1], dtype=torch.float32)[:, None] * self.frequency
-        angles = angle.cos(), angle.sin()
+        """[batch, tokens] -> hidden states, and their keys and values."""
+        angles = self.angles(0 if past is None else past[0][0].shape[2], ids.shape[1])
         x, kept = self.model.embed_tokens(ids), []
         for index, layer in enumerate(self.model.layers):
             x, own = layer(x, angles, None if past is None else past[index])
             kept.append(own)
         return self.model.norm(x), kept
+
+    def read(self, ids):
+        """The `past` for later tokens. The last layer attends to nothing, because nobody asks what follows these tokens."""
+        angles, x, kept = self.angles(0, ids.shape[1]), self.model.embed_tokens(ids), []
+        *layers, last = self.model.layers
+        for layer in layers:
+            x, own = layer(x, angles, None)
+            kept.append(own)
+        return [*kept, last.self_attn.keys_and_values(last.input_layernorm(x), angles)]
+
+    def angles(self, start, tokens):
+        angle = torch.arange(start, start + tokens, dtype=torch.float32)[:, None] * self.frequency
+        return angle.cos(), angle.sin()
 
     def logits(self, hidden):
         return F.linear(hidden, self.model.embed_tokens.weight)

@@ -38,7 +38,7 @@ class Batch:
 
     def logprobs(self, model):
         """Logprobs by the current model: [trained token, vocabulary], row by row."""
-        hidden, _ = model(self.ends, model(self.start)[1])
+        hidden, _ = model(self.ends, model.read(self.start))
         return model.logits(hidden[:, :-1][self.mask]).log_softmax(-1)
 
     def sampled(self, logprobs):
