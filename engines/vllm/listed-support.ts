@@ -12,7 +12,7 @@ import type { SampleRequest, TokenSupport } from "../engine.ts";
 /** `top`: how many tokens are asked for at each place. `top_k`: the one of the sampling; 0: none. */
 export type AskedList = { top: number; top_k: number };
 
-/** Without a `top_k` a set may be of any size. A list of so many tokens is 8 kB a sampled token. */
+/** Without a `top_k` a set may be of any size. A list of so many tokens is 12 kB a sampled token. */
 const withoutTopK = 128;
 
 /** `most`: how many tokens the server lists at most. One more than `top_k` shows that no other token was kept. */
