@@ -22,6 +22,7 @@ const programs = [
   "openbox-config",
   "places",
   "png",
+  "programs-at-work",
   "screen",
   "x-client",
 ];

@@ -15,11 +15,14 @@ export function displayClash({ display, services = {}, tools = [] }: Environment
     if (count >= mostServices)
       return { field: "services", message: `are ${count}, and display.service adds ${service}: a task has at most ${mostServices}` };
   }
+  const own = services[service];
+  if (display.packages !== undefined && (own?.image || own?.build))
+    return { field: "display.packages", message: `are given, and the service ${service} has an image of its own: leave out one of them` };
   if (display.tools === "none") return null;
-  const own = `the display's own server of tools (tools: ${display.tools})`;
+  const added = `the display's own server of tools (tools: ${display.tools})`;
   const index = tools.findIndex(({ name }) => plainToolName(name) === display.tools);
-  if (index >= 0) return { field: `tools.${index}.name`, message: `is ${display.tools}, the name of ${own}: choose another` };
+  if (index >= 0) return { field: `tools.${index}.name`, message: `is ${display.tools}, the name of ${added}: choose another` };
   if (tools.length >= mostToolServers)
-    return { field: "tools", message: `are ${tools.length}, and ${own} comes to them: a task has at most ${mostToolServers}` };
+    return { field: "tools", message: `are ${tools.length}, and ${added} comes to them: a task has at most ${mostToolServers}` };
   return null;
 }

@@ -5,11 +5,9 @@ import type { ToolServer } from "../../base/schema/environment/tool-servers.ts";
 import type { Environment } from "../../base/schema/task.ts";
 import { doorInside } from "../door/door-kind.ts";
 import { computerProgram, screenProgram } from "./desktop-pack.ts";
+import { desktopWord, desktopWordFor } from "./desktop-word.ts";
 import { desktopHome, display as ownDisplay, readyFile } from "./inside/places.ts";
 import { playwrightServer } from "./playwright-server.ts";
-
-/** What a task writes for Alidade's own desktop image. */
-export const desktopWord = "alidade/desktop";
 
 const node = `${doorInside}/node`;
 /** Belongs to no user of an image. */
@@ -37,7 +35,7 @@ export function withDisplay(environment: Environment): Environment {
     ...desktopLimits,
     ...own,
     env: { DISPLAY: ownDisplay, HOME: desktopHome, LANG: "C.UTF-8", NO_AT_BRIDGE: "1", ...own?.env },
-    image: own?.build ? null : (own?.image ?? desktopWord),
+    image: own?.build ? null : (own?.image ?? ownImage(display)),
     entrypoint: [node, screenProgram],
     command: [size, ...shows],
     user: own?.user ?? desktopUser,
@@ -45,7 +43,7 @@ export function withDisplay(environment: Environment): Environment {
     network: "apart",
     // A page that is not there yet would be shown as an error.
     depends_on: own?.depends_on && Object.keys(own.depends_on).length > 0 ? own.depends_on : readyOnes(others),
-    healthcheck: { command: ["test", "-e", readyFile], interval_seconds: 0.1, timeout_seconds: 30, retries: 3, start_period_seconds: 120 },
+    healthcheck: { command: ["test", "-e", readyFile], interval_seconds: 0.1, timeout_seconds: 30, retries: 3, start_period_seconds: 280 },
   };
   const server = serverOf(display);
   return {
@@ -53,6 +51,10 @@ export function withDisplay(environment: Environment): Environment {
     services: { ...services, [service]: screen },
     ...((server !== null || tools.length > 0) && { tools: [...(server ? [server] : []), ...tools] }),
   };
+}
+
+function ownImage({ packages }: Display): string {
+  return packages === undefined ? desktopWord : desktopWordFor(packages);
 }
 
 /** True if the service was made from a display already. */

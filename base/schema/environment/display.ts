@@ -20,6 +20,17 @@ const Origin = z
   .string()
   .regex(/^https?:\/\/[a-z0-9](?:[a-z0-9_.-]*[a-z0-9])?(?::\d{1,5})?$/i, "scheme, host and port, as in http://desk:8080");
 
+/** As Debian names its packages. `+` is no character of an image's name. */
+const DebianPackage = z.string().regex(/^[a-z0-9][a-z0-9.-]{1,63}$/, "the name of a Debian package: small letters, digits, dot and dash");
+/** They become the tag of an image's name. */
+const longestPackages = 120;
+
+const DebianPackages = z
+  .array(DebianPackage)
+  .min(1)
+  .max(16)
+  .refine((packages) => packages.join().length <= longestPackages, `have more than ${longestPackages} characters together: name fewer`);
+
 /** Each runs any script in the page, and a script reaches whatever the page does. */
 export const neverOffered = ["browser_evaluate", "browser_run_code_unsafe"];
 
@@ -31,6 +42,9 @@ export const Display = z
       .url({ protocol: /^https?$/ })
       .optional()
       .describe("what a browser shows on the whole screen; left out: the program that the service names as `command`, or none"),
+    packages: DebianPackages.optional().describe(
+      "Debian packages of the program that the service names as `command`; Alidade's image then has these in the browser's place",
+    ),
     origins: z.array(Origin).max(16).default([]).describe("more origins that the browser may open, beside that of `page`"),
     tools: z
       .enum(["computer", "playwright", "none"])
@@ -43,8 +57,10 @@ export const Display = z
       .optional()
       .describe("which tools of playwright the agent gets; left out: those that look, click and type"),
   })
-  .superRefine(({ tools, allow, page }, { addIssue }) => {
+  .superRefine(({ tools, allow, page, packages }, { addIssue }) => {
     const complain = (path: string[], message: string) => addIssue({ code: "custom", path, message });
+    if (packages !== undefined && (page !== undefined || tools === "playwright"))
+      complain(["packages"], "belong to a screen without a browser: leave out page and tools: playwright");
     if (allow !== undefined && tools !== "playwright") complain(["allow"], "belongs to tools: playwright");
     const never = allow?.find((name) => neverOffered.includes(name));
     if (never !== undefined) complain(["allow"], `has ${never}, which runs any script in the page: leave it out`);

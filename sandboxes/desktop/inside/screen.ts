@@ -13,6 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Frame, Frames } from "./frames.ts";
 import { openboxConfig } from "./openbox-config.ts";
 import { desktopHome, display, frameFile, readyFile, screenFolder, xSocket } from "./places.ts";
+import { areProgramsAtWork } from "./programs-at-work.ts";
 import { XClient } from "./x-client.ts";
 
 const lookMs = 30;
@@ -39,6 +40,8 @@ const browserFlags = [
 
 /** The first picture of a page may lack its letters. It must rest for this long. */
 const restMs = 150;
+/** A program first shows an empty window, which rests while it computes what belongs there. One that always computes is shown after this time. */
+const longestWorkMs = 10_000;
 /** A program that cannot start must not take the whole processor. */
 const againMs = 300;
 
@@ -86,14 +89,23 @@ async function untilShown(): Promise<void> {
   const frames = await patiently(() => Frames.open(frameFile));
   if (kind !== "empty") {
     while ((await client.windows()).length === 0) await sleep(lookMs);
-    for (let last = await frames.now(), since = performance.now(); isBlank(last) || performance.now() - since < restMs; ) {
-      await sleep(lookMs);
-      const next = await frames.now();
-      if (!next.pixels.equals(last.pixels)) since = performance.now();
-      last = next;
-    }
+    await untilAtRest(frames);
   }
   await frames.close();
+}
+
+async function untilAtRest(frames: Frames): Promise<void> {
+  let last = await frames.now();
+  let changed = performance.now();
+  let worked = changed;
+  const rests = (now: number): boolean => now - changed >= restMs && (now - worked >= restMs || now - changed >= longestWorkMs);
+  while (isBlank(last) || !rests(performance.now())) {
+    await sleep(lookMs);
+    const next = await frames.now();
+    if (!next.pixels.equals(last.pixels)) changed = performance.now();
+    if (kind === "program" && (await areProgramsAtWork())) worked = performance.now();
+    last = next;
+  }
 }
 
 /** One colour everywhere. */

@@ -6,7 +6,7 @@ import { SharedWork } from "../../../base/host/shared-work.ts";
 import type { Build } from "../../../base/schema/environment/build.ts";
 import { hashOf } from "../../../base/schema/ids.ts";
 import type { Environment } from "../../../base/schema/task.ts";
-import { desktopWord } from "../../desktop/with-display.ts";
+import { packagesOfDesktop } from "../../desktop/desktop-word.ts";
 import type { PrepareOptions } from "../../sandbox.ts";
 import { dockerClient, perEngine } from "../client.ts";
 import { hasImage } from "./has-image.ts";
@@ -15,7 +15,7 @@ import { noteUse } from "./image-uses.ts";
 import { baseImage, ensureBaseImage } from "./made/base-image.ts";
 import { readContext } from "./made/build-context.ts";
 import { buildImage } from "./made/build-image.ts";
-import { desktopImage, ensureDesktopImage } from "./made/desktop-image.ts";
+import { desktopImageOf, ensureDesktopImage } from "./made/desktop-image.ts";
 import { imagesOf } from "./made/dockerfile.ts";
 import { pullImage } from "./pull-image.ts";
 
@@ -26,7 +26,8 @@ export async function environmentImage(docker: Docker, order: ImageOrder, option
   const { image, build = null, platform = null } = order;
   if (build !== null) return builtImage(docker, build, platform, options);
   if (image === null) return ensureBaseImage(options, docker);
-  if (image === desktopWord) return ensureDesktopImage(options, docker);
+  const desktop = packagesOfDesktop(image);
+  if (desktop !== null) return ensureDesktopImage(desktop, options, docker);
   await ensurePulled(docker, image, platform, options);
   return image;
 }
@@ -35,7 +36,8 @@ export async function environmentImage(docker: Docker, order: ImageOrder, option
 export async function imageNameOf({ image, build = null, platform = null, snapshot }: ImageOrder): Promise<string> {
   if (snapshot !== undefined) return snapshot;
   if (build !== null) return nameOf(build, platform);
-  return image === desktopWord ? desktopImage : (image ?? baseImage);
+  const desktop = packagesOfDesktop(image);
+  return desktop === null ? (image ?? baseImage) : desktopImageOf(desktop);
 }
 
 /** Names of builds by what was asked for: the rollouts of a run have one image, whatever happens to the folder meanwhile. */

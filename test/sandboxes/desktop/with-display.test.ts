@@ -6,8 +6,11 @@ import { test } from "node:test";
 import { Environment } from "../../../base/schema/task.ts";
 import { browserKeys, toolKeys } from "../../../rollouts/accepted/browser-keys.ts";
 import { browserPolicy } from "../../../sandboxes/desktop/browser-policy.ts";
+import { desktopWord, packagesOfDesktop } from "../../../sandboxes/desktop/desktop-word.ts";
 import { displayClash } from "../../../sandboxes/desktop/display-clash.ts";
-import { desktopWord, withDisplay } from "../../../sandboxes/desktop/with-display.ts";
+import { isAtWork } from "../../../sandboxes/desktop/inside/programs-at-work.ts";
+import { withDisplay } from "../../../sandboxes/desktop/with-display.ts";
+import { desktopImageOf } from "../../../sandboxes/docker/images/made/desktop-image.ts";
 import { loadTasks } from "../../../tasks/index.ts";
 
 const desk = { network: "apart", command: ["python3", "/srv/files/server.py"] };
@@ -37,6 +40,49 @@ test("a service of the task's own shows the program that it names, in its own im
   const { services: made } = withDisplay(Environment.parse({ services, display: { service: "screen", tools: "none" } }));
   assert.deepEqual(made?.screen?.command, ["1280x800", "program", "gnumeric", "book.xls"]);
   assert.deepEqual([made?.screen?.image, made?.screen?.user], ["acme/office:1", "office"]);
+});
+
+test("a display with packages has an image of these in the browser's place", () => {
+  const program = { network: "apart", command: ["gnumeric", "book.gnumeric"] };
+  const packages = ["gnumeric", "fonts-dejavu", "gnumeric"];
+  const { services } = withDisplay(Environment.parse({ services: { screen: program }, display: { service: "screen", packages } }));
+  assert.deepEqual(packagesOfDesktop(services?.screen?.image ?? null), ["fonts-dejavu", "gnumeric"]);
+  assert.deepEqual(services?.screen?.command, ["1280x800", "program", "gnumeric", "book.gnumeric"]);
+  assert.ok(desktopImageOf(["gnumeric"]).startsWith("alidade/desktop:"));
+  assert.notEqual(desktopImageOf(["gnumeric"]), desktopImageOf([]));
+  assert.deepEqual(
+    [packagesOfDesktop(desktopWord), packagesOfDesktop("alidade/desktop-other:1"), packagesOfDesktop(null)],
+    [[], null, null],
+  );
+});
+
+test("packages that are no names of Debian's, or stand beside a browser or another image, are refused by field", () => {
+  const pathOf = (wrong: object) =>
+    Environment.safeParse({ display: { service: "screen", ...wrong } }).error?.issues[0]?.path.join(".") ?? null;
+  for (const name of ["a b", "--option", "x; true", "Gnumeric", "g++", "x", "../x"])
+    assert.equal(pathOf({ packages: [name] }), "display.packages.0", name);
+  assert.equal(pathOf({ packages: [] }), "display.packages");
+  assert.equal(pathOf({ packages: ["a", "b"].map((name) => name.repeat(62)) }), "display.packages");
+  assert.equal(pathOf({ packages: ["gnumeric"], page: "http://desk/" }), "display.packages");
+  assert.equal(pathOf({ packages: ["gnumeric"], tools: "playwright" }), "display.packages");
+  assert.equal(pathOf({ packages: ["gnumeric"] }), null);
+  const own = {
+    services: { screen: { image: "acme/office:1", network: "apart" } },
+    display: { service: "screen", packages: ["gnumeric"] },
+  };
+  assert.deepEqual(displayClash(Environment.parse(own)), {
+    field: "display.packages",
+    message: "are given, and the service screen has an image of its own: leave out one of them",
+  });
+});
+
+test("a program is at work while it runs or is held by a disk; what was started from outside does not count", () => {
+  assert.equal(isAtWork("44 (soffice.bin) R 30 1 1 0 -1 4194304"), true);
+  assert.equal(isAtWork("44 (a) S (b) D 30 1 1 0 -1 4194304"), true);
+  assert.equal(isAtWork("44 (soffice.bin) S 30 1 1 0 -1 4194304"), false);
+  assert.equal(isAtWork("44 (a) R 30 1) S 30 1 1 0"), false);
+  assert.equal(isAtWork("45 (test) R 0 45 45 0 -1 4194304"), false);
+  assert.equal(isAtWork(""), false);
 });
 
 test("tools that run any script in a page cannot be allowed, and usual ones leave out requests and files", () => {
