@@ -1,6 +1,6 @@
 /**
- * Grades what an agent left: files, values in JSON, rows of SQLite databases, and that nothing else was changed. All of it
- * is read from outside, and nothing of the work is run.
+ * Grades what an agent left: files, values in JSON, rows of SQLite databases, cells of workbooks, and that nothing else was
+ * changed. All of it is read from outside, and nothing of the work is run.
  */
 import { posix } from "node:path";
 import { z } from "zod";
@@ -37,7 +37,9 @@ const WorkPath = z
 const ServiceName = z.string().min(1).max(63).describe("the name of a service, whose `state` is read");
 
 const Unchanged = z.strictObject({
-  file: WorkPath.describe("a SQLite database of the service, which is compared with what it was before the agent: all tables, row by row"),
+  file: WorkPath.describe(
+    "a SQLite database or an OpenDocument workbook of the service, compared with what it was before the agent: all tables, row by row",
+  ),
   except: z
     .array(
       z.strictObject({
@@ -75,7 +77,7 @@ const Check = z
       .string()
       .regex(/^\s*(?:select|with|values)\b/i, "give a query that reads: SELECT, WITH or VALUES")
       .optional()
-      .describe("of the file, which is a SQLite database"),
+      .describe("of the file, which is a SQLite database or an OpenDocument workbook (.ods)"),
     http: AskedOver.optional().describe("what the service answers to a GET once the agent has ended"),
     unchanged: Unchanged.optional(),
     ...conditionFields,
@@ -118,8 +120,8 @@ type StateSpec = z.infer<typeof StateSpec>;
 
 export const state: Grader<StateSpec> = {
   name: "state",
-  title: "What is left: files, JSON, SQLite, and nothing else changed",
-  version: "3",
+  title: "What is left: files, JSON, SQLite, workbooks, and nothing else changed",
+  version: "4",
   spec: StateSpec,
   // A value in JSON or of a query is a part of the file: nothing here knows what to write around it.
   loose: ({ checks }) => checks.flatMap((check) => (isText(check) ? looseTexts(check, check.file) : [])),

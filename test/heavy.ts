@@ -14,6 +14,7 @@ export const heavy: readonly string[] = [
   "test/contracts/layers.test.ts",
   "test/deploy/compose.test.ts",
   "test/deploy/ray.test.ts",
+  "test/docker/budget.test.ts",
   "test/docker/desk-api.test.ts",
   "test/docker/hacks.test.ts",
   "test/docker/hostile-work.test.ts",

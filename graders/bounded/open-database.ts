@@ -1,5 +1,7 @@
-/** Opens a copy of a work's own database, to be read in the process that is killed. */
+/** Opens a copy of a work's own database, or a workbook as one, to be read in the process that is killed. */
+import { readFileSync } from "node:fs";
 import { constants, DatabaseSync } from "node:sqlite";
+import { isWorkbook, readWorkbook } from "./read-workbook.ts";
 
 /**
  * The file is the work's own: what it defines calls nothing that reaches out of it, and has as much memory as the rest here.
@@ -13,6 +15,8 @@ const noTable = "sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE 'CREATE INDEX %'
 
 /** Its tables, to be read alone. */
 export function openTables(file: string): DatabaseSync {
+  const content = readFileSync(file);
+  if (isWorkbook(content)) return workbookTables(content);
   keepTables(file);
   return openDatabase(file, { readOnly: true });
 }
@@ -38,4 +42,19 @@ function keepTables(file: string): void {
   } finally {
     database.close();
   }
+}
+
+/** The same tables for each workbook, so that a query says which cell it means. */
+function workbookTables(content: Buffer): DatabaseSync {
+  const { sheets, cells } = readWorkbook(content);
+  const database = openDatabase(":memory:", { readOnly: false });
+  database.exec(
+    "BEGIN; CREATE TABLE sheets (position INTEGER, name TEXT); CREATE TABLE cells (sheet TEXT, cell TEXT, kind TEXT, value, formula TEXT, note TEXT)",
+  );
+  const addSheet = database.prepare("INSERT INTO sheets VALUES (?, ?)");
+  for (const [index, name] of sheets.entries()) addSheet.run(index + 1, name);
+  const addCell = database.prepare("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?)");
+  for (const { sheet, name, kind, value, formula, note } of cells) addCell.run(sheet, name, kind, value, formula, note);
+  database.exec("COMMIT");
+  return database;
 }

@@ -1,7 +1,8 @@
-/** Compares what two rollouts left in a task's services: databases row by row, other files by their bytes. */
+/** Compares what two rollouts left in a task's services: databases row by row, workbooks cell by cell, other files by their bytes. */
 
 import type { MayDiffer } from "../bounded/ask-child.ts";
 import { changedRows, type DatabaseFiles } from "../bounded/changed-rows.ts";
+import { isWorkbook } from "../bounded/read-workbook.ts";
 import type { ServiceReadings } from "../grader.ts";
 import { contentsOf, type FileContent } from "./layer-contents.ts";
 
@@ -36,7 +37,7 @@ function databaseAt(contents: Map<string, FileContent>, path: string): ContentWi
 }
 
 async function fileDiffers(one: ContentWithLog, other: ContentWithLog, except: MayDiffer[], signal: AbortSignal): Promise<boolean> {
-  const [a, b] = [asDatabase(one), asDatabase(other)];
+  const [a, b] = [withTables(one), withTables(other)];
   if (a === null || b === null) {
     if (Buffer.isBuffer(one.content) && Buffer.isBuffer(other.content)) return !one.content.equals(other.content);
     return one.content !== other.content;
@@ -45,8 +46,9 @@ async function fileDiffers(one: ContentWithLog, other: ContentWithLog, except: M
   return "error" in found || found.count > 0;
 }
 
-/** null: it is none. */
-function asDatabase({ content, log }: ContentWithLog): DatabaseFiles | null {
-  if (!Buffer.isBuffer(content) || !content.subarray(0, databaseStart.length).equals(databaseStart)) return null;
+/** null: it has no tables. */
+function withTables({ content, log }: ContentWithLog): DatabaseFiles | null {
+  if (!Buffer.isBuffer(content)) return null;
+  if (!content.subarray(0, databaseStart.length).equals(databaseStart) && !isWorkbook(content)) return null;
   return { content, log: Buffer.isBuffer(log) ? log : null };
 }

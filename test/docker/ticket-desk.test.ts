@@ -5,23 +5,17 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { AdmissionRecord } from "../../base/schema/admission.ts";
-import type { RolloutRecord } from "../../base/schema/rollout.ts";
 import { harnesses } from "../../harnesses/index.ts";
 import { readTrajectories } from "../../rollouts/index.ts";
-import { ScriptedEngine, type ScriptedReply, type WireRequest } from "../fakes/engines/scripted-engine.ts";
 import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { cli, jsonOf } from "../fakes/processes/cli.ts";
-import { shellCall } from "../fakes/tools/shell-call.ts";
-import { toolNameIn } from "../fakes/tools/tool-name.ts";
-import { type Need, need } from "../needs.ts";
+import { need } from "../needs.ts";
+import { act, type Play, picturesIn, playOnScreen, type Step, tamperingBy } from "./screen-plays.ts";
 
 const scratch = scratchFolder("ticket-desk");
 const timeout = 600_000;
 const folder = join(import.meta.dirname, "../../examples/tasks/ticket-desk");
 
-type Step = { tool: string; args: Record<string, unknown> } | { shell: string };
-
-const act = (action: string, args: Record<string, unknown> = {}): Step => ({ tool: "computer", args: { action, ...args } });
 /** A busy machine may need more than the time in which a screen counts as settled. */
 const rest = act("wait", { seconds: 2 });
 const row = (place: number): Step[] => [act("screenshot"), act("click", { x: 300, y: 122 + 60 * place }), rest];
@@ -33,30 +27,15 @@ const fill = [
   rest,
 ];
 
-/** What a command of the agent can reach: no port but the door's, and the relay itself. */
-const tamper = `python3 - <<'END'
-import json, socket, urllib.request
-found = []
-for port in range(1, 10000):
-    one = socket.socket(); one.settimeout(1)
-    if one.connect_ex(("127.0.0.1", port)) == 0: found.append(port)
-    one.close()
-print("open", found, [line.split()[-1] for line in open("/proc/net/unix") if "@" in line])
-clicks = [(300, 122), (300, 122), "mira", (345, 192), (240, 265)]
-for click in clicks:
-    args = {"action": "type", "text": click} if isinstance(click, str) else {"action": "click", "x": click[0], "y": click[1]}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "computer", "arguments": args}}
-    asked = urllib.request.Request("http://127.0.0.1:4000/mcp/computer", json.dumps(body).encode(), {"content-type": "application/json"})
-    urllib.request.urlopen(asked).read()
-END`;
+const clicks = [{ x: 300, y: 122 }, { x: 300, y: 122 }, null, { x: 345, y: 192 }, { x: 240, y: 265 }];
+const tamper = tamperingBy(clicks.map((at) => (at === null ? { action: "type", text: "mira" } : { action: "click", ...at })));
 
-type Play = { steps: Step[]; reward: number };
 const byPixels: Record<string, Play> = {
   "the right ticket": { steps: [...row(0), ...fill], reward: 1 },
   "the wrong row": { steps: [...row(3), ...fill], reward: 0 },
   nothing: { steps: [], reward: 0 },
   "the right ticket and one more": { steps: [...row(0), ...fill, ...row(1), ...fill], reward: 0 },
-  "clicks by a command, without a model's call": { steps: [{ shell: tamper }], reward: 0 },
+  "clicks by a command, without a model's call": { steps: [tamper], reward: 0 },
 };
 
 const browse = (tool: string, args: Record<string, unknown>): Step => ({ tool: `browser_${tool}`, args });
@@ -145,50 +124,9 @@ test("check makes the known clicks and the bad ones, and each earns by the rows 
   assert.deepEqual([checks[0]?.outcome, rewards], ["admitted", [1, 0, 0]], result.stderr);
 });
 
-function picturesIn(request: WireRequest | undefined): string[] {
-  const found = JSON.stringify(request?.messages ?? []).matchAll(/data:image\/\w+;base64,([A-Za-z0-9+/=]+)/g);
-  return [...found].map(([, data = ""]) => hash("sha256", Buffer.from(data, "base64")));
-}
-
 /** `look` is called at each request of the agent, with the folder of the run. */
-type Order = { harness: string; server: string; file: string; steps: Step[]; look?: (out: string) => Promise<unknown> };
+type DeskOrder = { harness: string; server: string; file: string; steps: Step[]; look?: (out: string) => Promise<unknown> };
 
-async function played(t: TestContext, { harness, server, file, steps, look }: Order) {
-  if (!(await need(t, "docker")) || !(await need(t, `harness:${harness}` as Need))) return null;
-  const requests: WireRequest[] = [];
-  const out = join(scratch, `${harness}-${server}-${steps.length}-${Math.random().toString(36).slice(2)}`);
-  // The proxy's probes do not hold the task's instruction.
-  const isAgents = ({ messages }: WireRequest) => JSON.stringify(messages).includes("assign it to mira");
-  await using engine = await ScriptedEngine.start((request) => {
-    if (!isAgents(request)) return { text: "yes" };
-    requests.push(request);
-    return replyTo(request, server, steps[requests.length - 1]);
-  });
-  engine.before = async (request) => {
-    if (isAgents(request)) await look?.(out);
-  };
-  const flags = [
-    "--engine",
-    engine.url,
-    "--harness",
-    harness,
-    "--sandbox",
-    "docker",
-    "-n",
-    "1",
-    "-o",
-    out,
-    "--json",
-    "--control-port",
-    "0",
-  ];
-  const result = await cli(["run", join(folder, file), ...flags]);
-  const { run, rollouts } = jsonOf<{ run: string; rollouts: RolloutRecord[] }>(result);
-  return { record: rollouts[0] ?? assert.fail(result.stderr), folder: run, requests };
-}
-
-function replyTo(request: WireRequest, server: string, step: Step | undefined): ScriptedReply {
-  if (step === undefined) return { text: "It is done." };
-  if ("shell" in step) return { tool_calls: [shellCall(request, step.shell)] };
-  return { tool_calls: [{ name: toolNameIn(request, server, step.tool) ?? step.tool, arguments: JSON.stringify(step.args) }] };
+function played(t: TestContext, { file, ...order }: DeskOrder) {
+  return playOnScreen(t, { ...order, task: join(folder, file), says: "assign it to mira", scratch });
 }

@@ -13,7 +13,9 @@ import { Task } from "../../base/schema/task.ts";
 import { grade } from "../../graders/grade.ts";
 import { state } from "../../graders/state.ts";
 import { answerPath, askService } from "../../graders/work/ask-service.ts";
+import { stateDiffers } from "../../graders/work/state-differs.ts";
 import { keptWork } from "../fakes/kept-work.ts";
+import { contentXml, number, sheet, text, workbook, workbookOf } from "../fakes/workbook.ts";
 
 const file = (path: string, content: string | Buffer): TreeFile => ({ path, content: Buffer.from(content), mode: 0o644 });
 
@@ -85,6 +87,47 @@ for (const [title, then, except, reward] of [
     assert.deepEqual([verdict.reward, verdict.status], [reward, "graded"], JSON.stringify(verdict));
     assert.equal(Array.isArray(verdict.evidence.changed_rows), reward === 0);
   });
+
+test("cells of a workbook are read as rows, compared by what they say, and only those that may differ do", async () => {
+  const book = (...rows: string[]) => [file("desk/srv/data/book.ods", workbook(sheet("May", ...rows)))];
+  const before = book(text("Rent") + number(900), text("Water") + number(34));
+  const at = { service: "desk", file: "/srv/data/book.ods" };
+  const spec = {
+    checks: [
+      { ...at, query: "SELECT value FROM cells WHERE cell = 'B1'", equals: [[950]] },
+      { service: "desk", unchanged: { file: at.file, except: [{ table: "cells", where: "cell = 'B1'" }] } },
+    ],
+  };
+  const rewards: (number | null)[] = [];
+  for (const after of [
+    book(text("Rent") + number(950), text("Water") + number(34)),
+    book(text("Rent") + number(950), text("Water") + number(34, "of:=30+4")),
+    book(text("Rent") + number(900), text("Water") + number(950)),
+    [file("desk/srv/data/book.ods", workbook(sheet("June", text("Rent") + number(950), text("Water") + number(34))))],
+    [file("desk/srv/data/book.ods", workbookOf("no workbook any more"))],
+    [file("desk/srv/data/book.ods", "no archive either")],
+    [],
+  ])
+    rewards.push((await verdictOn(spec, { before, after })).reward);
+  assert.deepEqual(rewards, [1, 0, 0, 0, 0, 0, 0]);
+});
+
+test("two readings differ by the cells of their workbooks, and not by how these are packed", async () => {
+  const readings = async (...files: TreeFile[]) => {
+    const kept = await keptWork(
+      [],
+      files.map((one) => ({ ...one, path: `state/${one.path}` })),
+      "",
+    );
+    return { before: kept, after: kept };
+  };
+  const book = (value: number, more: string) =>
+    file("desk/srv/data/book.ods", workbookOf(contentXml(sheet("S", number(value))), [{ name: "meta.xml", content: Buffer.from(more) }]));
+  const differ = async (one: TreeFile, other: TreeFile) =>
+    stateDiffers(await readings(one), await readings(other), new Map(), AbortSignal.timeout(60_000));
+  assert.equal(await differ(book(1, "saved at noon"), book(1, "saved at midnight")), false);
+  assert.equal(await differ(book(1, "saved at noon"), book(2, "saved at noon")), true);
+});
 
 test("at most fifty rows that differ are shown, and all are counted", async () => {
   const many = `INSERT INTO log SELECT value FROM (WITH RECURSIVE n(value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n LIMIT 200) SELECT value FROM n)`;

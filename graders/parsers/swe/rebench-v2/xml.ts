@@ -1,5 +1,5 @@
 /** Reads JUnit's XML inside a log as SWE-rebench-V2 does. Each of its parsers reads it in another way. */
-import { tagsOf } from "../../junit.ts";
+import { tagsOf } from "../../../bounded/xml-tags.ts";
 import type { Status, Statuses } from "../status-log.ts";
 
 type TestCase = { attributes: ReadonlyMap<string, string>; parent: string; children: Set<string> };
