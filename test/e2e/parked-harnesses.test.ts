@@ -24,7 +24,7 @@ import { examples } from "./play.ts";
 const scratch = scratchFolder("parked-harnesses");
 const task = join(examples, "demo/tasks/parse-duration");
 
-for (const harness of ["pi", "codex"] as const)
+for (const harness of ["pi", "codex", "claude-code"] as const)
   test(`${harness} in docker: a parked straggler goes on in the next group, graded, and none of its finished calls is sampled again`, {
     timeout: 600_000,
   }, async (t) => {
@@ -117,7 +117,7 @@ async function holdFirst(target: string, turns: number): Promise<AsyncDisposable
   });
 }
 
-/** Of a request for a turn of a harness; null: it is another one. */
+/** Counts the turns in a request for a turn of a harness; null: it is another one. */
 function turnsIn(body: string): number | null {
   if (!body.includes('"messages"') || !body.includes('"structured_outputs"')) return null;
   const { messages } = JSON.parse(body) as { messages: { role: string }[] };
