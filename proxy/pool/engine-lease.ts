@@ -95,12 +95,12 @@ export class EngineLease implements RunningCall {
 
   /** A pinned session takes no token from other weights than it began with: what was frozen under it ends here. */
   policyChanged(): void {
-    // What had no name may be the same weights, named now.
-    if (this.policy === null || samePolicy(this.policy, this.policyNow)) return;
+    // What had no name may be the same weights, named now. Behind a hold they are what its trainer has loaded.
+    if ((this.policy === null && this.#goOn === null) || samePolicy(this.policy, this.policyNow)) return;
     // A trainer loads weights after its hold is acknowledged. Without one they were loaded at an unknown time before.
     if (!this.#hasChanged && this.#goOn !== null) this.#beforeHold = this.#sampledAtFreeze;
     this.#hasChanged = true;
-    if (!this.isPinned) return;
+    if (!this.isPinned || this.policy === null) return;
     const change = `from policy ${nameOfPolicy(this.policy)} to ${nameOfPolicy(this.policyNow)}`;
     this.cancel(new AlidadeError("policy_gone", `the engine went ${change} under a call of a pinned session`));
   }

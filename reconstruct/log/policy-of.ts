@@ -48,9 +48,11 @@ function changedPolicy(call: CallHistory): boolean {
 export function weightSpansOf(call: CallHistory): WeightSpan[] | null {
   const spans = call.finished?.weights ?? [];
   if (spans.length < 2) return null;
-  const isWhole = spans.every(({ version, start }, at) => {
+  const length = call.finished?.sampled_ids?.length ?? 0;
+  const isWhole = spans.every(({ version, start, end }, at) => {
     const before = spans[at - 1];
-    return before === undefined ? start <= startOfLast(call) : before.end === start && before.version !== version;
+    const follows = before === undefined ? start <= startOfLast(call) : before.end === start && before.version !== version;
+    return follows && start <= (end ?? length) && (at < spans.length - 1 || length <= (end ?? length));
   });
   const ends = [policyOfLastTry(call), call.finished?.policy ?? null].map((policy) => policy?.version);
   const areNamed = spans[0]?.version === ends[0] && spans.at(-1)?.version === ends[1];

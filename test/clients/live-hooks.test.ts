@@ -83,12 +83,31 @@ asyncio.run(main())`;
   assert.deepEqual(await printed(script), [[...first, "3/a/1 0", "3/a/1 1"], first]);
 });
 
-test("areal: processes of one trainer that get the same task ask for rollouts of their own", async (t) => {
-  if (!(await need(t, "python"))) return;
-  const script = `
+const areal = `
 stand_in("areal.api.workflow_api", RolloutWorkflow=object)
 stand_in("areal.utils.data", concat_padded_tensors=list)
+context = Of(is_eval=False)
+stand_in("areal.infra", workflow_context=Of(get=lambda: context))
 from alidade.areal import AlidadeWorkflow
+`;
+
+test("areal: an evaluation of the trainer is refused before it asks the training's set", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `${areal}
+async def main():
+    context.is_eval, run = True, Notes()
+    try: said = await AlidadeWorkflow(run).arun_episode(Of(get_version=lambda: 7), {"task_id": "task"})
+    except ValueError as error: said = str(error)
+    print(json.dumps([said, run.asked]))
+asyncio.run(main())`;
+  const [said, asked] = (await printed(script)) as [string, string[]];
+  assert.match(said, /leave out its evaluation, and make a set with purpose="eval"/);
+  assert.deepEqual(asked, []);
+});
+
+test("areal: processes of one trainer that get the same task ask for rollouts of their own", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `${areal}
 async def keys_of(rank):
     os.environ.pop("RANK", None) if rank is None else os.environ.update(RANK=rank)
     run = Notes()

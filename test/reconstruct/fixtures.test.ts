@@ -244,7 +244,7 @@ test("where the engine tells which weights sampled which tokens, each node is by
   assert.deepEqual(report.mismatches, []);
 });
 
-test("spans that leave tokens out, repeat a name or have names of no policy of the call attribute nothing", () => {
+test("spans that leave tokens out, run backwards, repeat a name or have names of no policy of the call attribute nothing", () => {
   const one = { version: "v1", start: 0, end: 2 };
   for (const weights of [
     [one, { version: "v2", start: 3, end: null }],
@@ -258,6 +258,9 @@ test("spans that leave tokens out, repeat a name or have names of no policy of t
       { ...one, version: "default" },
       { version: "v2", start: 2, end: null },
     ],
+    [one, { version: "v2", start: 2, end: 4 }],
+    [one, { version: "v2", start: 2, end: 2 }],
+    [one, { version: "v3", start: 2, end: 1 }, { version: "v2", start: 1, end: null }],
   ]) {
     const log = new LogBuilder();
     log.call({ messages: start, says: assistant("one two three four"), policy_end: { version: "v2", step: 2 }, weights });

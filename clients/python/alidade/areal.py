@@ -8,6 +8,7 @@
 import os
 
 from areal.api.workflow_api import RolloutWorkflow
+from areal.infra import workflow_context
 from areal.utils.data import concat_padded_tensors
 
 from .live import Live, fenced, is_measured  # noqa: F401  (fenced is for the caller)
@@ -24,6 +25,8 @@ class AlidadeWorkflow(RolloutWorkflow):
     async def arun_episode(self, engine, data):
         """The group's rows as a batch of its size. None, by which AReaL rejects it, where one of its rollouts has no reward: the
         baseline of the others would be another one."""
+        if workflow_context.get().is_eval:
+            raise ValueError("AReaL evaluates with this workflow, whose set is for training: leave out its evaluation, and make a set with purpose=\"eval\"")
         task = self._task(data)
         name = task if isinstance(task, str) else task["task_id"]
         key = self._live.fresh_key(f"{engine.get_version()}/{name}{_of_rank()}")

@@ -233,6 +233,26 @@ test("weights that are named for the first time are no others", async () => {
   assert.equal((await client.trajectory()).fidelity.excluded.unattributed_policy ?? 0, 0);
 });
 
+test("weights that are named for the first time in a hold are other ones: what came before has no name, and what follows is of unknown weights", async () => {
+  const hold = Promise.withResolvers<void>();
+  await using at = await enginesAt(() => ({ text: "mixed", beforeToken: { after: 3, wait: hold.promise } }), { a: {} });
+  const { client, running, paused } = await holdAfterThree(at);
+  await at.control("PUT", "/policy", { fence: paused.fence, ...v1 });
+  await at.control("POST", "/resume", { fence: paused.fence });
+  hold.resolve();
+  await running;
+  const { nodes } = await client.trajectory();
+  assert.deepEqual(
+    nodes.flatMap(({ kind, token_ids, policy_version, reason }) =>
+      kind === "sampled" ? [[token_ids.length, policy_version, reason]] : [],
+    ),
+    [
+      [3, null, null],
+      [3, null, "unattributed_policy"],
+    ],
+  );
+});
+
 test("a policy that is named again as it was is no change", async () => {
   const hold = Promise.withResolvers<void>();
   await using at = await enginesAt(() => ({ text: "ok", beforeEnd: hold.promise }), { a: { policy: v1 } });
