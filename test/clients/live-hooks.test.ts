@@ -23,7 +23,7 @@ class Notes:
         self.asked.append(f"{key} {index}")
         return self.asked[-1]
     def request(self, *_, **__):
-        return {"result": {"rollout_id": "r", "reward": None}, "rows": []}
+        return {"result": {"rollout_id": "r", "reward": None, "error": None}, "rows": []}
     def groups(self, **_):
         threading.Event().wait()
 `;
@@ -56,7 +56,7 @@ async def main():
     run.may_be_read.set()
     print(json.dumps([second["result"], (await asyncio.wait_for(first, 60))["result"]]))
 asyncio.run(main())`;
-  const over = { rollout_id: "r", reward: null };
+  const over = { rollout_id: "r", reward: null, error: null };
   assert.deepEqual(await printed(script), [over, over]);
 });
 
@@ -81,6 +81,29 @@ async def main():
 asyncio.run(main())`;
   const first = ["3/a 0", "3/a 1"];
   assert.deepEqual(await printed(script), [[...first, "3/a/1 0", "3/a/1 1"], first]);
+});
+
+test("verifiers: a temperature that rows are not sampled at is refused, before anything is asked for", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `
+stand_in("verifiers.v1.envs.single_agent", SingleAgentEnv=object)
+stand_in("verifiers.v1.episode", EnvInfo=Of, Episode=lambda **_: Of(traces=[], errors=[]))
+stand_in("verifiers.v1.trace", Error=Of, TraceTask=Of, WireTrace=Of)
+from alidade.verifiers import AlidadeEnv
+class Env(AlidadeEnv):
+    config, run_set = Of(env_id="e"), Notes()
+Env.run_set.spec = {"samples": 1}
+async def of(temperature):
+    task = Of(data=Of(id="task"), key="k", hash="h")
+    try: await Env().run_episode(task, Of(sampling=Of(temperature=temperature)))
+    except ValueError as error: return str(error)
+async def main():
+    said = [await of(temperature) for temperature in (0.7, 1.0, None)]
+    print(json.dumps([said, len(Env.run_set.asked)]))
+asyncio.run(main())`;
+  const [[other, ...others], asked] = (await printed(script)) as [(string | null)[], number];
+  assert.match(other ?? "", /temperature is 0.7: rows are sampled at 1.0/);
+  assert.deepEqual([others, asked], [[null, null], 2]);
 });
 
 const areal = `

@@ -12,7 +12,7 @@ from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.episode import EnvInfo, Episode
 from verifiers.v1.trace import Error, TraceTask
 
-from .live import Live
+from .live import Live, refuse_other_temperature
 from .loaders.verifiers import trace_of
 
 _live = {}
@@ -27,6 +27,8 @@ class AlidadeEnv(SingleAgentEnv):
         return task.data.id
 
     async def run_episode(self, task, ctx, *, on_trace=None, on_discard=None):
+        # prime-rl divides the logits of each token by it.
+        refuse_other_temperature(ctx.sampling.temperature)
         episode = Episode(
             env=EnvInfo(id=self.config.env_id),
             task=TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash),
