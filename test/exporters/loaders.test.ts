@@ -128,6 +128,25 @@ print(json.dumps([rows.num_generations, first["alidade_reward"], [len(ids) for i
   assert.deepEqual(await python(script, { "grpo.jsonl": bytes }), [2, [1, 0], [20, 2], true]);
 });
 
+test("TRL: logprobs are no whole numbers, of which it would make those of the whole batch", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const hot = goldenTrajectory();
+  for (const { sampling } of hot.calls) sampling.temperature = 0.5;
+  const { bytes } = await exported(exporterNamed("trl-grpo"), [hot, goldenSibling()]);
+  const script = `
+from types import SimpleNamespace as Of
+from alidade import read
+from alidade.loaders.trl import GrpoRows
+from alidade.trl import _rows_of
+file = sys.argv[1] + "/grpo.jsonl"
+rows = list(read(file))
+live = Of(rows=rows, results=[{"rollout_id": row["rollout_id"], "policies": []} for row in rows], pictures=None)
+given = [GrpoRows(file).rollout_func(["group 0"] * 2, None)["logprobs"], [row["logprobs"] for row in _rows_of(live, 0)]]
+print(json.dumps([[[str(one) for one in logprobs] for logprobs in each] for each in given]))`;
+  const logprobs = [["0.0"], ["-7.0", "-7.125"]];
+  assert.deepEqual(await python(script, { "grpo.jsonl": bytes }), [logprobs, logprobs]);
+});
+
 test("TRL: groups of different sizes are refused with what to do", async (t) => {
   if (!(await need(t, "python"))) return;
   const lines = [0, 1, 0].map((position) => JSON.stringify({ position }));

@@ -25,3 +25,9 @@ def path(trajectory, node_id):
     while node_id is not None:
         tokens, node_id = nodes[node_id]["token_ids"] + tokens, nodes[node_id]["parent_id"]
     return tokens
+
+
+def as_floats(logprobs):
+    """For trainers that make a tensor of numbers as they come. JSON has 0 for 0.0, and a batch whose first row has only zeros would be
+    one of whole numbers."""
+    return [float(one) for one in logprobs]

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 
+from .rows import as_floats
 from .trl_pictures import hand_over
 
 FILE = "alidade.json"
@@ -139,6 +140,7 @@ def _rows_of(group, pad):
         row = rows.get(result["rollout_id"]) or rows.get(None) or masked
         yield {
             **{name: row[name] for name in (*COLUMNS, "media") if name in row},
+            "logprobs": as_floats(row["logprobs"]),
             "alidade_pictures": group.pictures,
             "alidade_reward": row["reward"],
             "alidade_policies": [policy["version"] for policy in result["policies"]],

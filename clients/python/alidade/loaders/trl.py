@@ -23,7 +23,7 @@ datasets.load_dataset("json", data_files=...).
 import json
 
 from ..media import beside
-from ..rows import read
+from ..rows import as_floats, read
 from ..trl_pictures import grpo_trainer, hand_over, sft_trainer  # noqa: F401  (both trainers are for the caller)
 
 
@@ -65,8 +65,9 @@ class GrpoRows:
         chosen = [self._place(prompt) for prompt in every][first : first + len(prompts)]
         rows = list(self._rows(chosen))
         hand_over(trainer, [(row, self._pictures) for row in rows])
-        out = {key: [row[key] for row in rows] for key in ("prompt_ids", "completion_ids", "logprobs", "env_mask")}
-        return {**out, "alidade_reward": [row["reward"] for row in rows]}
+        out = {key: [row[key] for row in rows] for key in ("prompt_ids", "completion_ids", "env_mask")}
+        logprobs = [as_floats(row["logprobs"]) for row in rows]
+        return {**out, "logprobs": logprobs, "alidade_reward": [row["reward"] for row in rows]}
 
     def _place(self, prompt):
         group = int(prompt.removeprefix("group "))
