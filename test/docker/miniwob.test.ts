@@ -19,6 +19,8 @@ const timeout = isWhole ? 14_400_000 : 1_800_000;
 /** A button, a field and a part that unfolds. ALIDADE_TEST_SCREENS=all checks all pages with a known solution. */
 const short = ["click-test-2", "login-user", "click-collapsible"];
 const solvable = 50;
+/** Escape closes their dialog, and it is one of the keys that `check` presses. So these keys earn the reward of the page. */
+const closedByEscape = ["miniwob-click-dialog-0", "miniwob-click-dialog-2-0"];
 
 test("the known clicks earn 1 on each page; nothing and the keys of the browser earn 0", { timeout }, async (t) => {
   if (!(await need(t, "docker")) || !(await need(t, "pip"))) return;
@@ -31,8 +33,9 @@ test("the known clicks earn 1 on each page; nothing and the keys of the browser 
   assert.equal(checks.length, known.length, result.stderr);
   for (const { task_id, outcome, record } of checks) {
     const rewards = Object.fromEntries(record?.gradings.map(({ work, reward }) => [work, reward]) ?? []);
-    const wanted = { gold: 1, "no-op": 0, "the right calls twice": 1, "the keys of the browser": 0 };
-    assert.deepEqual([task_id, outcome, rewards], [task_id, "admitted", wanted]);
+    const isClosed = closedByEscape.includes(task_id);
+    const wanted = { gold: 1, "no-op": 0, "the right calls twice": 1, "the keys of the browser": isClosed ? 1 : 0 };
+    assert.deepEqual([task_id, outcome, rewards], [task_id, isClosed ? "quarantined" : "admitted", wanted]);
   }
 });
 
