@@ -1,7 +1,13 @@
 /** What the live hooks ask the service for and wait for, without any trainer; with the trainers' own loops: `test/interop/trainers/`. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ServiceClient } from "../../index.ts";
+import { putPacked } from "../../service/blobs/index.ts";
+import { until } from "../fakes/machine/until.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";
+import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";
+import { attemptResult } from "../fakes/records/attempt-result.ts";
+import { goldenTrajectory } from "../fakes/records/golden-session.ts";
 import { need } from "../needs.ts";
 
 /** A trainer's module that has no more than what its hook imports, and a set that notes the keys that it is asked for. */
@@ -58,6 +64,40 @@ async def main():
 asyncio.run(main())`;
   const over = { rollout_id: "r", reward: null, error: null };
   assert.deepEqual(await printed(script), [over, over]);
+});
+
+test("whole groups: after a restart the rows of a new one are read, and those of none before it", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const { ledger, lease, blobs, url } = await serviceAt(t);
+  await using client = ServiceClient.at(url, "all");
+  const run = await client.set("s", { samples: 1 });
+  await run.submit(["a", "b"].map((group_key) => ({ group_key, task: serviceTask })));
+  const finishAll = async (): Promise<void> => {
+    for (const claim of await ledger.claim(lease, 9)) {
+      const payload = await putPacked(blobs, `${claim.set_id}/${claim.rollout_id}/1`, goldenTrajectory({ reward: 1 }));
+      await ledger.finish(claim, attemptResult({ payload }));
+    }
+  };
+  await finishAll();
+  const script = `
+from alidade import Service
+from alidade.live import LiveGroups
+class Counted(Service):
+    read = []
+    def stream(self, *asked):
+        for line in super().stream(*asked):
+            self.read.append([line["group_key"], "rows" in line])
+            yield line
+run = Counted(${JSON.stringify(url)}, "all").set("s", samples=1)
+async def main():
+    line = await LiveGroups(run, format="nemo-gym").rollout("c", ${JSON.stringify(serviceTask)})
+    print(json.dumps([line["result"]["group_key"], line["report"]["trajectories"], Counted.read]))
+asyncio.run(main())`;
+  const line = printed(script);
+  await until(async () => (await run.state()).rollouts.queued > 0);
+  await finishAll();
+  const read = [..."abc"].map((key) => [key, false]);
+  assert.deepEqual(await line, ["c", 1, [...read, ["c", true]]]);
 });
 
 test("skyrl: a prompt that is asked for again in its step gets rollouts of its own, and after a restart the same ones again", async (t) => {

@@ -106,13 +106,23 @@ class LiveGroups(Live):
     async def rollout(self, key, task):
         over = self._wait_for(key)
         await self._in_thread(lambda: self.run.submit([(key, task)]))
-        line = await _unharmed(over)
+        before = await _unharmed(over)
+        line = await self._in_thread(lambda: self._group(key, before))
         _log_too_long(line)
         return line
 
+    def _group(self, key, before):
+        """The line of the group behind the cursor `before`."""
+        query = {"whole_groups": "true", "payload": "rows", "format": self._format, "after": before, "limit": 1, "expired": "skip"}
+        for line in self.run.service.stream(f"/sets/{self.run.id}/results", query, 0):
+            if line["group_key"] == key:
+                return {"result": line["results"][0], "rows": line["rows"], "report": line["report"]}
+        raise RuntimeError(f"the result of {key} is expired: give the set a longer expire_after")
+
     def _read(self):
-        for group in self.run.groups(after=self.cursor, format=self._format, expired="skip"):
-            yield group.cursor, group.key, {"result": group.results[0], "rows": group.rows, "report": group.report}
+        # Without rows: after a restart all groups of the set come before the first new one.
+        for group in self.run.groups(after=self.cursor, payload="none", limit=PAGE, expired="skip"):
+            yield group.cursor, group.key, self.cursor
 
 
 def _unharmed(over):
