@@ -8,7 +8,7 @@ import type { CallHistory } from "./log/call-history.ts";
 import type { Lost } from "./log/damage.ts";
 import { resampledTries } from "./log/uncounted.ts";
 import { countOmitted } from "./omitted.ts";
-import { type Accountable, countTokens } from "./rows/token-account.ts";
+import { type Accountable, countTokens, replayedIn } from "./rows/token-account.ts";
 import { defaultTrainer, hasChoice, recordedReasonOf, toJudge } from "./trained/why-untrained.ts";
 
 type FidelityReport = z.infer<typeof Fidelity>;
@@ -43,15 +43,24 @@ export function measureFidelity({ histories, trajectory, lost, tool_servers = nu
   };
 }
 
-type TokenCounts = Pick<FidelityReport, "sampled_tokens" | "trainable_tokens" | "excluded" | "by_class" | "uncounted" | "logprob_coverage">;
+type TokenCounts = Pick<
+  FidelityReport,
+  "sampled_tokens" | "replayed_tokens" | "trainable_tokens" | "excluded" | "by_class" | "uncounted" | "logprob_coverage"
+>;
 
 /** What a trainer that states nothing of itself could train: a temperature of 1, and no grammar. */
 export function countFidelity(trajectory: Accountable & Pick<Trajectory, "messages" | "in_loss">): TokenCounts {
-  const { sampled, trained, excluded, by_class, uncounted } = countTokens(trajectory, toJudge(trajectory, defaultTrainer, trajectory));
+  const { sampled, replayed, trained, excluded, by_class, uncounted } = countTokens(
+    trajectory,
+    toJudge(trajectory, defaultTrainer, trajectory),
+  );
+  const isReplayed = replayedIn(trajectory.calls);
   let withLogprob = 0;
-  for (const { logprobs } of trajectory.nodes) withLogprob += logprobs?.filter((logprob) => logprob !== null).length ?? 0;
+  for (const { logprobs, call_id } of trajectory.nodes)
+    if (!isReplayed.has(call_id)) withLogprob += logprobs?.filter((logprob) => logprob !== null).length ?? 0;
   return {
     sampled_tokens: sampled,
+    ...(replayed > 0 && { replayed_tokens: replayed }),
     trainable_tokens: trained,
     excluded,
     by_class,

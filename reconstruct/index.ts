@@ -37,6 +37,7 @@ export { type AskTeacher, scoreNodes, unscoredNodes, withTeacher } from "./teach
 export { type Teaching, teachingOf, wasAnswered } from "./teacher/teaching.ts";
 export { lossOf } from "./trained/loss-of.ts";
 export { parseCutOffRules, type StandingRules, standingOf, underRules } from "./trained/loss-rules.ts";
+export { ownTokens } from "./trained/own-tokens.ts";
 export { untrainedByAgent } from "./trained/untrained-by-agent.ts";
 export { defaultTrainer, type Judge, judgedNodes, recordedReasonOf, toJudge, whyTurnUntrained } from "./trained/why-untrained.ts";
 export type { Score } from "./tree/covering-paths.ts";

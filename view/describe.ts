@@ -40,7 +40,8 @@ export function describeBranch({ turns }: BranchView): string {
   const who = request_class === "main" || request_class === agent ? agent : `${agent} (${request_class.replaceAll("_", " ")})`;
   const unfinished = turns.filter((turn) => turn.call.outcome !== "delivered").map((turn) => `${turn.number} ${turn.call.outcome}`);
   const sum = (count: (turn: TurnView) => number) => turns.reduce((total, turn) => total + count(turn), 0);
-  const tokens = `${sum((turn) => turn.tokens.trainable).toLocaleString("en")} of ${sum((turn) => turn.tokens.sampled ?? 0).toLocaleString("en")} sampled tokens trainable`;
+  const own = sum(({ call, tokens }) => (call.replayed_from === null ? (tokens.sampled ?? 0) : 0));
+  const tokens = `${sum((turn) => turn.tokens.trainable).toLocaleString("en")} of ${own.toLocaleString("en")} sampled tokens trainable`;
   return [who, tokens, ...unfinished].join(", ");
 }
 
@@ -135,6 +136,7 @@ export function describeFidelity({ trajectory: { fidelity: f } }: SessionView): 
   const share = f.sampled_tokens === 0 ? "" : ` (${Math.round((100 * f.trainable_tokens) / f.sampled_tokens)} %)`;
   return [
     ["sampled tokens", f.sampled_tokens.toLocaleString("en")],
+    ...(f.replayed_tokens ? [["replayed tokens", f.replayed_tokens.toLocaleString("en")] as [string, string]] : []),
     ["trainable", `${f.trainable_tokens.toLocaleString("en")}${share}`],
     ...notTrained,
     ["left out by kind of call", list(f.by_class)],

@@ -176,7 +176,8 @@ const RolloutFields = z.strictObject({
   summary: z
     .strictObject({
       turns: z.number().int(),
-      sampled_tokens: z.number().int(),
+      sampled_tokens: z.number().int().describe("by this rollout"),
+      replayed_tokens: z.number().int().optional().describe("as in `fidelity` of the trajectory"),
       trainable_tokens: z.number().int(),
       untrained_by_agent: z
         .record(z.string(), z.number().int())

@@ -251,11 +251,16 @@ export type Trace = z.infer<typeof Trace>;
 
 export const Fidelity = z.strictObject({
   calls: z.number().int(),
-  sampled_tokens: z.number().int().describe("that are known; those of `uncounted` calls are more"),
+  sampled_tokens: z.number().int().describe("that this rollout sampled and are known; those of `uncounted` calls are more"),
+  replayed_tokens: z
+    .number()
+    .int()
+    .optional()
+    .describe("sampled by the rollout whose record they come from; absent: none, or an earlier version counted them as sampled"),
   /** Reason -> calls that sampled an unknown number of tokens, which are in no count here. */
   uncounted: z.record(z.string(), z.number().int()).default({}),
   trainable_tokens: z.number().int(),
-  excluded: z.record(z.string(), z.number().int()).describe("reason -> sampled tokens"),
+  excluded: z.record(z.string(), z.number().int()).describe("reason -> sampled tokens; with `trainable_tokens` all of them"),
   by_class: z.record(z.string(), z.number().int()).default({}).describe("kind of call -> sampled tokens that are `auxiliary` for it"),
   matches: z.record(z.string(), z.number().int()).describe("match -> calls"),
   causes: z.record(z.string(), z.number().int()).describe("cause -> calls"),

@@ -6,8 +6,10 @@ import { callRules, firstReason } from "../trained/rules.ts";
 import { type Judge, recordedReasonOf } from "../trained/why-untrained.ts";
 
 export type TokenAccount = {
-  /** `trained` and all of `excluded` together: those that are known. */
+  /** `trained` and all of `excluded` together: those that are known, and were sampled by this rollout. */
   sampled: number;
+  /** Tokens of another rollout's record that were given again (`replayed_from`): they are in no other count of tokens here. */
+  replayed: number;
   /** Reason (`UncountedReason`) -> calls that sampled an unknown number of tokens, which are in no count here. */
   uncounted: Record<string, number>;
   trained: number;
@@ -28,8 +30,9 @@ export type CountedTokens = Omit<TokenAccount, "row_tokens" | "tree_tokens"> & {
 /** What a run's rollouts come to; `excluded` reason by reason. */
 export function addAccounts(accounts: Iterable<TokenAccount>): TokenAccount {
   const sum = emptyAccount();
-  for (const { sampled, trained, excluded, by_class, uncounted, row_tokens, tree_tokens } of accounts) {
+  for (const { sampled, replayed, trained, excluded, by_class, uncounted, row_tokens, tree_tokens } of accounts) {
     sum.sampled += sampled;
+    sum.replayed += replayed;
     sum.trained += trained;
     sum.row_tokens += row_tokens;
     sum.tree_tokens += tree_tokens;
@@ -45,7 +48,14 @@ export function rowInflationOf({ row_tokens, tree_tokens }: Pick<TokenAccount, "
   return tree_tokens === 0 ? null : row_tokens / tree_tokens;
 }
 
-const emptyCounts = (): Omit<CountedTokens, "untrained"> => ({ sampled: 0, trained: 0, excluded: {}, by_class: {}, uncounted: {} });
+const emptyCounts = (): Omit<CountedTokens, "untrained"> => ({
+  sampled: 0,
+  replayed: 0,
+  trained: 0,
+  excluded: {},
+  by_class: {},
+  uncounted: {},
+});
 const emptyAccount = (): TokenAccount => ({ ...emptyCounts(), row_tokens: 0, tree_tokens: 0 });
 
 /** Every sampled token once: in the tree by its node, outside of it (no ids) by what the engine counted. */
@@ -77,6 +87,11 @@ export type Accountable = Pick<Trajectory, "calls" | "nodes" | "purpose" | "sand
   fidelity: Pick<Fidelity, "damaged">;
 };
 
+/** Ids of calls that have their answers from a record: another rollout sampled them. */
+export function replayedIn(calls: readonly Pick<CallRecord, "call_id" | "replayed_from">[]): Set<string> {
+  return new Set(calls.flatMap(({ call_id, replayed_from }) => (replayed_from === null ? [] : [call_id])));
+}
+
 export function measureRows(rows: Iterable<{ pieces: RowPiece[] }>): Pick<TokenAccount, "row_tokens" | "tree_tokens"> {
   let row_tokens = 0;
   // Pieces reach to the end of their node: of two pieces of one node the longer one has all of the other.
@@ -94,13 +109,20 @@ class Account {
   readonly untrained = new Map<string, UntrainedReason>();
   readonly #trained = new Set<string>();
   readonly #classes: ReadonlyMap<string, string>;
+  readonly #replayed: ReadonlySet<string>;
 
   constructor(calls: readonly CallRecord[]) {
+    this.#replayed = replayedIn(calls);
     this.#classes = new Map(calls.map((call) => [call.call_id, call.request_class]));
   }
 
   take(node: TreeNode, reason: UntrainedReason | null): void {
     const { length } = node.token_ids;
+    if (this.#replayed.has(node.call_id)) {
+      this.total.replayed += length;
+      this.untrained.set(node.call_id, reason ?? "replayed");
+      return;
+    }
     // A forced token is never trained, whatever holds for the rest of its call.
     const isOpen = recordedReasonOf(node) === null || reason !== node.reason;
     const forced = isOpen ? (node.forced?.filter(Boolean).length ?? 0) : 0;
@@ -114,8 +136,11 @@ class Account {
   }
 
   takeOutside({ call, tokens, reason }: OutsideCall): void {
-    this.total.sampled += tokens;
-    this.#exclude(call.call_id, reason, tokens);
+    if (call.replayed_from !== null) this.total.replayed += tokens;
+    else {
+      this.total.sampled += tokens;
+      this.#exclude(call.call_id, reason, tokens);
+    }
     if (call.output !== null) this.untrained.set(call.call_id, reason);
   }
 

@@ -11,11 +11,11 @@ export type Teaching = {
   gap: number;
 };
 
-/** Counts what the teacher scored. */
+/** Counts what the teacher scored of the rollout's own samples. */
 export function teachingOf({ nodes }: Pick<Trajectory, "nodes">): Teaching {
   const sum: Teaching = { sampled_tokens: 0, scored_tokens: 0, unscored: {}, compared_tokens: 0, gap: 0 };
   for (const node of nodes) {
-    if (node.kind !== "sampled") continue;
+    if (node.kind !== "sampled" || node.reason === "replayed") continue;
     sum.sampled_tokens += node.token_ids.length;
     for (let at = 0; at < node.token_ids.length; at++) {
       const scored = node.teacher?.logprobs[at] ?? null;

@@ -140,6 +140,7 @@ export function recordOf(
     summary: trajectory && {
       turns: trajectory.calls.length,
       sampled_tokens: trajectory.fidelity.sampled_tokens,
+      ...(trajectory.fidelity.replayed_tokens !== undefined && { replayed_tokens: trajectory.fidelity.replayed_tokens }),
       trainable_tokens: trajectory.fidelity.trainable_tokens,
       untrained_by_agent: untrainedByAgent(trajectory),
       traces: trajectory.traces.length,

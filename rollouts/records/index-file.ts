@@ -11,7 +11,7 @@ import type { LinePlace } from "../../proxy/store/index.ts";
 import type { AttemptFidelity } from "./attempt-fidelity.ts";
 
 /** Raised when the rows change, so that a file of an older version is made anew. */
-export const indexLayout = 9;
+export const indexLayout = 10;
 
 /** A trajectory without its calls, messages and tokens. */
 export type TrajectoryFigures = {

@@ -9,7 +9,7 @@ import { RolloutRecord, type Verdict } from "../../base/schema/rollout.ts";
 import type { LogLine } from "../../base/schema/session-log.ts";
 import { readTrajectory, type Trajectory } from "../../base/schema/trajectory.ts";
 import { DiskStore, type LinePlace, privateFileMode, readJsonLines, readLine } from "../../proxy/store/index.ts";
-import { reconstruct } from "../../reconstruct/index.ts";
+import { ownTokens, reconstruct } from "../../reconstruct/index.ts";
 import { attemptFidelityOf } from "./attempt-fidelity.ts";
 import {
   type IndexFile,
@@ -133,7 +133,7 @@ function figuresOf(trajectory: Trajectory): TrajectoryFigures {
     stop_reason,
     mask_reason,
     turns: trajectory.calls.length,
-    sampled_tokens: fidelity.sampled_tokens,
+    ...ownTokens(fidelity),
     trainable_tokens: fidelity.trainable_tokens,
     temperature: temperatures.size === 1 ? ([...temperatures][0] ?? null) : null,
     policies: [...new Map(policies.map((policy) => [JSON.stringify([policy.version, policy.step]), policy])).values()],
@@ -143,7 +143,6 @@ function figuresOf(trajectory: Trajectory): TrajectoryFigures {
     harness_version: trajectory.harness.version,
     agents: [...new Set(trajectory.calls.map(({ agent }) => agent))].slice(0, mostAgents),
     largest_prompt: trajectory.calls.reduce<number | null>((most, call) => longer(most, call.prompt_length), null),
-    excluded: fidelity.excluded,
     matches: fidelity.matches,
     causes: fidelity.causes,
     fidelity: attemptFidelityOf(trajectory),

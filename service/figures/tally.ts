@@ -67,7 +67,7 @@ export function addRow(tally: ResultTally, row: TalliedRow): void {
   addFigures(tally, row);
 }
 
-/** Tokens that this attempt sampled: what a fork replayed is counted by the rollout that sampled it. */
+/** Tokens that this attempt sampled. Rows of an earlier version count what a fork replayed among them, under `replayed`. */
 export function sampledIn({ sampled_tokens, figures }: Pick<TalliedRow, "sampled_tokens" | "figures">): number {
   return sampled_tokens - (figures?.excluded?.replayed ?? 0);
 }

@@ -5,12 +5,13 @@ import { drawEdges, drawTree } from "./draw-tree.ts";
 import { namedCases } from "./named-cases.ts";
 import { rebuilt } from "./rebuilt.ts";
 
-for (const { name, log, edges, tree, rows, excluded, outcomes } of namedCases)
+for (const { name, log, edges, tree, rows, excluded, replayed, outcomes } of namedCases)
   test(`${name}: edges, tree and rows are the expected ones`, () => {
     const trajectory = rebuilt(log());
     assert.deepEqual(drawEdges(trajectory), edges);
     assert.deepEqual(drawTree(trajectory), tree);
     assert.deepEqual(trajectory.fidelity.excluded, excluded ?? {});
+    assert.equal(trajectory.fidelity.replayed_tokens, replayed);
     const seen = trajectory.calls.map((call) => call.outcome);
     assert.deepEqual(seen, outcomes ?? seen.map(() => "delivered"));
     for (const [strategy, count] of Object.entries(rows))

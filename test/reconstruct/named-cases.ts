@@ -20,6 +20,7 @@ export type NamedCase = {
   rows: { strict: number; tolerant?: number; "per-call"?: number; "main-agent"?: number; "by-agent"?: number };
   /** Reason -> tokens; default none. */
   excluded?: Record<string, number>;
+  replayed?: number;
   /** Default: all delivered. */
   outcomes?: Outcome[];
 };
@@ -529,7 +530,7 @@ export const namedCases: NamedCase[] = [
     edges: ["a root", "b exact a"],
     tree: ["a prompt 9", "  a sampled 3 replayed", "    b observation 5", "      b sampled 2 +"],
     rows: { strict: 1, "per-call": 1 },
-    excluded: { replayed: 3 },
+    replayed: 3,
   },
   {
     name: "a compaction whose summary is gone on with",

@@ -21,6 +21,7 @@ export function renderSummary(summary: FidelitySummary): string {
     ...ends.alarms.map((alarm) => `ALARM: ${visibleText(alarm)}`),
     ...summary.different_prompts.map((task) => visibleText(describedPrompts(task))),
     `${number(tokens.sampled)} sampled tokens, ${number(tokens.trained)} trained${share(tokens.trained, tokens.sampled)}`,
+    ...(tokens.replayed > 0 ? [`${number(tokens.replayed)} tokens more were replayed: rollouts that were forked sampled them`] : []),
     ...Object.entries(tokens.excluded)
       .sort(([, a], [, b]) => b - a)
       .map(([reason, excluded]) => `  ${number(excluded)} not trained: ${words(reason)}${meaningOf(untrainedReasons, reason)}`),

@@ -7,6 +7,7 @@ import {
   addAccounts,
   addOmitted,
   noSupport,
+  ownTokens,
   type RoutingFidelity,
   rowInflationOf,
   type SelectOptions,
@@ -80,9 +81,14 @@ export class FidelitySummarizer {
 
   add(trajectory: Trajectory): void {
     const { task, group, rollout_id, session_id, attempt, mask_reason, fidelity } = trajectory;
-    const { sampled_tokens, excluded, matches } = fidelity;
     const ids = { task_id: task.id, group_id: group.id, rollout_id, session_id, attempt };
-    this.addFigures({ ...ids, mask_reason, sampled_tokens, excluded, matches, fidelity: attemptFidelityOf(trajectory, this.#options) });
+    this.addFigures({
+      ...ids,
+      mask_reason,
+      ...ownTokens(fidelity),
+      matches: fidelity.matches,
+      fidelity: attemptFidelityOf(trajectory, this.#options),
+    });
   }
 
   /** Makes the same summary from the run's index. The index counts for a trainer that states nothing of itself. */

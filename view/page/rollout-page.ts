@@ -169,12 +169,16 @@ function engineSeconds({ calls }: Trajectory): number {
 function tokenLine(entry: Entry, view: SessionView | null): Markup {
   const sampled = view?.trajectory.fidelity.sampled_tokens ?? entry.sampled_tokens;
   if (sampled === null) return nothing;
-  const { trainable_tokens: trained = entry.trainable_tokens, excluded = entry.excluded } = view?.trajectory.fidelity ?? {};
+  const {
+    trainable_tokens: trained = entry.trainable_tokens,
+    excluded = entry.excluded,
+    replayed_tokens = 0,
+  } = view?.trajectory.fidelity ?? {};
   const reasons = sorted(excluded).map(
     ([reason, tokens]) => markup`<abbr title="${meaning(untrainedReasons, reason)}">${spaced(reason)} ${number(tokens)}</abbr> `,
   );
   const left = sampled - (trained ?? 0);
-  return markup`<p class="tokens-line"><b>tokens</b> ${number(sampled)} sampled · ${number(trained)} trained${left === 0 ? nothing : markup` · ${number(left)} not: ${reasons}`}</p>`;
+  return markup`<p class="tokens-line"><b>tokens</b> ${number(sampled)} sampled · ${number(trained)} trained${left === 0 ? nothing : markup` · ${number(left)} not: ${reasons}`}${replayed_tokens === 0 ? nothing : markup` · ${number(replayed_tokens)} more replayed`}</p>`;
 }
 
 /** Lists the sessions of a team. */

@@ -54,5 +54,7 @@ export class OpenSessions {
 
 function count(counts: Counts, entry: LogLine): void {
   if (entry.type === "call_begun") counts.turns++;
-  if (entry.type === "call_finished") counts.sampled_tokens += entry.sampled_ids?.length ?? entry.usage?.sampled_tokens ?? 0;
+  // What is replayed was sampled by another rollout.
+  if (entry.type === "call_finished" && entry.replayed_from === undefined)
+    counts.sampled_tokens += entry.sampled_ids?.length ?? entry.usage?.sampled_tokens ?? 0;
 }

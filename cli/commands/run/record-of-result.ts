@@ -46,6 +46,7 @@ export function recordOfResult(row: ResultRow, trajectory: Trajectory | null, ha
     summary: trajectory && {
       turns: row.turns,
       sampled_tokens: row.sampled_tokens,
+      ...(trajectory.fidelity.replayed_tokens !== undefined && { replayed_tokens: trajectory.fidelity.replayed_tokens }),
       trainable_tokens: row.trainable_tokens,
       untrained_by_agent: untrainedByAgent(trajectory),
       traces: trajectory.traces.length,

@@ -101,6 +101,14 @@ test("what a fork replays is counted once, by the rollout that sampled it", () =
   const tallies = new StepTallies();
   tallies.addRow(row(1, { sampled_tokens: fidelity.sampled_tokens, figures: fork }));
   assert.equal(tallies.toKept().steps[0]?.tally.sampled_tokens, own.sampled_length);
+  assert.deepEqual([fidelity.sampled_tokens, fidelity.replayed_tokens], [own.sampled_length, calls[0]?.sampled_length]);
+  const earlier = row(2, { sampled_tokens: 5, figures: { ...fork, excluded: { replayed: 3 } } });
+  tallies.addRow(earlier);
+  assert.equal(
+    tallies.toKept().steps.find(({ step }) => step === 2)?.tally.sampled_tokens,
+    2,
+    "an earlier version counted them as sampled",
+  );
 });
 
 test("docs/figures.md has each figure as it is defined", async () => {
