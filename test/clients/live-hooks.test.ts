@@ -181,3 +181,39 @@ async def main():
 asyncio.run(main())`;
   assert.deepEqual(await printed(script), ["7/task/0", "7/task/0", "7/task/rank-1/0", "7/task/rank-2/0"]);
 });
+
+const verl = `
+stand_in("torch")
+stand_in("omegaconf", OmegaConf=None)
+stand_in("verl.experimental.agent_loop.agent_loop", AgentLoopBase=object, AgentLoopMetrics=Of, AgentLoopOutput=Of)
+from alidade.verl import fence, output_of
+`;
+
+test("verl: an update without a step has the name of the last one, and both managers of separate_async are fenced", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `${verl}
+from contextlib import contextmanager
+done = []
+class Gate:
+    @contextmanager
+    def weights(self, version, step):
+        done.append(f"shut {version} {step}")
+        yield
+        done.append("open")
+def manager(name):
+    return Of(update_weights=lambda global_steps=None: done.append(f"{name} {global_steps}"))
+trainer = Of(checkpoint_manager=manager("both"), standalone_checkpoint_manager=manager("samples"))
+fence(trainer, Gate())
+try: trainer.checkpoint_manager.update_weights()
+except ValueError as error: said = str(error)
+trainer.standalone_checkpoint_manager.update_weights(7)
+trainer.checkpoint_manager.update_weights()
+one = manager("one")
+fence(one, Gate())
+one.update_weights(8)
+print(json.dumps([said, done]))`;
+  const [said, done] = (await printed(script)) as [string, string[]];
+  assert.match(said, /call fence before trainer.fit/);
+  const loads = (step: number, load: string) => [`shut step-${step} ${step}`, load, "open"];
+  assert.deepEqual(done, [...loads(7, "samples 7"), ...loads(7, "both None"), ...loads(8, "one 8")]);
+});

@@ -7,7 +7,7 @@
       samples: 8                        # actor_rollout_ref.rollout.n
       service: {url: http://10.0.0.1:8700}
 
-    fence(trainer.checkpoint_manager, Service(...))       # before trainer.fit(...)
+    fence(trainer, Service(...))      # before trainer.fit(...)
 """
 
 import functools
@@ -23,6 +23,9 @@ from .live import Live, fenced, is_measured, refuse_other_temperature
 from .loaders.verl import replayed
 from .service import Service
 from .teachers import is_taught
+
+# Attributes of verl's trainers.
+MANAGERS = ("checkpoint_manager", "standalone_checkpoint_manager")
 
 
 class AlidadeLoop(AgentLoopBase):
@@ -60,7 +63,7 @@ def output_of(row, pictures=None, processor=None, experts=None):
     """A row of the format `verl` as verl's own output. Compares the pictures with the row, then verl makes their tensors itself."""
     steps = {name: row[name] for name in ("min_global_steps", "max_global_steps")}
     if None in steps.values():
-        raise ValueError(f"{row['key']}: the step of its policy is unknown; name the weights with fence(checkpoint_manager, service)")
+        raise ValueError(f"{row['key']}: the step of its policy is unknown; name the weights with fence(trainer, service)")
     return AgentLoopOutput(
         prompt_ids=row["prompts"],
         response_ids=row["responses"],
@@ -85,16 +88,28 @@ def _taught(row):
     }
 
 
-def fence(manager, service):
-    """Each weight update of verl's CheckpointEngineManager goes through the service's gate, under the name of its step."""
-    update = manager.update_weights
+def fence(trainer, service):
+    """Each weight update of verl's trainer goes through the service's gate, under the name of its step. `separate_async` has two
+    CheckpointEngineManagers, the second for the replicas that only sample. A manager itself is taken, too."""
+    managers = [getattr(trainer, name) for name in MANAGERS if hasattr(trainer, name)] or [trainer]
+    named = []
+    for manager in managers:
+        manager.update_weights = _fenced_update(manager.update_weights, service, named)
 
+
+def _fenced_update(update, service, named):
     @functools.wraps(update)
     def update_weights(global_steps=None):
-        with fenced(service, global_steps):
-            return update(global_steps)
+        # After a validation's reward model has used the GPUs, verl loads the weights again and says no step. They are those of its last update.
+        if global_steps is None and not named:
+            raise ValueError("verl loads weights without a step, and none of its updates had one: call fence before trainer.fit")
+        step = named[-1] if global_steps is None else global_steps
+        with fenced(service, step):
+            done = update(global_steps)
+        named[:] = [step]
+        return done
 
-    manager.update_weights = update_weights
+    return update_weights
 
 
 @functools.cache

@@ -154,7 +154,7 @@ def run(rig):
     try:
         trainer = OnCpu(config)
         trainer._setup()
-        fence(trainer.checkpoint_manager, rig.service)
+        fence(trainer, rig.service)
         trainer.on_init_end()
         trainer.fit(AgentLoopManagerTQ.create(config=config, llm_client=None, reward_loop_worker_handles=None))
     finally:
