@@ -102,8 +102,8 @@ export class EngineWatch {
   }
 
   /**
-   * Asks each engine again what it calls its weights. Where that is another word than before, and not the policy's, the
-   * engine was restarted or loaded other weights, and they were not named here: from now on its policy is unknown (null).
+   * Asks each engine again what it calls its weights. If that is another word than before (or the first one), and not the policy's,
+   * the engine was restarted or loaded other weights, and they were not named here: from now on its policy is unknown (null).
    */
   async recheck(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#pool.slots.map((slot) => this.#recheck(slot, signal)));
@@ -147,10 +147,12 @@ export class EngineWatch {
     if (word === null || word === slot.word || slot.gate !== null) return;
     const { word: before, policy } = slot;
     slot.word = word;
-    if (policy === null || before === null || checkPolicy(slot, word) === "agrees") return;
+    const check = checkPolicy(slot, word);
+    // Without an earlier word, an engine whose weights have no name of their own is as unchecked as before.
+    if (policy === null || check === "agrees" || (before === null && check === "unchecked")) return;
     slot.nameWeights({ policy: null, word });
     this.#pool.changed();
-    const what = `it said "${before}" and says "${word}" now, and policy "${policy.version}" was not named anew`;
+    const what = `it said ${before === null ? "no name" : `"${before}"`} and says "${word}" now, and policy "${policy.version}" was not named anew`;
     const todo = "name its weights with PUT /policy, or start again once they are loaded";
     this.#pool.onError(conflict(`${what}: its calls have no policy from here on; ${todo}`), `engine "${slot.name}" serves other weights`);
   }

@@ -73,6 +73,18 @@ test("an engine that was restarted with other weights has no policy until they a
   assert.deepEqual(at.proxy.policy, step3);
 });
 
+test("an engine that told no name before and tells another one than its policy's now has no policy any more", async (t) => {
+  await using at = await enginesAt(() => ({ text: "ok" }), { a: { policy: step3 }, b: { policy: step3 }, c: { policy: step3 } });
+  for (const [name, word] of Object.entries({ a: "step-4", b: "default", c: "step-3" })) {
+    assert.ok(at.engines[name]);
+    at.engines[name].weightVersion = word;
+  }
+  await at.proxy.pool.watch.recheck(t.signal);
+  const policyOf = (name: string) => at.proxy.pool.named(name).policy?.version ?? null;
+  assert.deepEqual(["a", "b", "c"].map(policyOf), [null, "step-3", "step-3"]);
+  assert.match(at.told.join("\n"), /engine "a" serves other weights: it said no name and says "step-4" now.*PUT \/policy/);
+});
+
 test("the record says of each call whether the engine's own word was held against the policy's name", async () => {
   const policy = { version: "step-3", step: 3 };
   await using at = await enginesAt(() => ({ text: "hello" }), {
