@@ -246,11 +246,11 @@ async function readingOf(
   if (service === undefined || services === null) {
     const beside = async (suffix: string) => (query === undefined ? null : await files.read(`${file}${suffix}`));
     const read = { content: await files.read(file), log: await beside("-wal"), journal: await beside("-journal") };
-    return valueIn(read, { json, query }, (error) => ({ problem: error }), signal);
+    return valueIn(read, { file, json, query }, (error) => ({ problem: error }), signal);
   }
   if (http !== undefined) return answeredValue(services.answer(questionTo(service, http)), http.json);
   const readAt = (when: "before" | "after", onError: OnQueryError) => {
-    return valueIn(databaseOf(services, when, { service, file }), { json, query }, onError, signal);
+    return valueIn(databaseOf(services, when, { service, file }), { file, json, query }, onError, signal);
   };
   return readAt("after", async (error) => {
     // Too many rows are a fact.

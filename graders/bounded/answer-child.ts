@@ -34,7 +34,7 @@ function answered<T>(ask: () => T): T | { error: string } {
 }
 
 function rowsOf({ file, query }: Extract<ChildQuestion, { kind: "query" }>): unknown[][] {
-  const database = openTables(file);
+  const { database } = openTables(file);
   allowReads(database);
   const statement = database.prepare(query);
   statement.setReadBigInts(true);

@@ -17,11 +17,13 @@ const longestRow = 1024 * 1024;
 
 /** Throws for what is wrong before: the task's own database, or what the task says of it. */
 export function diffRows({ before, after, except }: RowsQuestion): RowDifferences {
-  const [was, is] = [openTables(before), openTables(after)];
+  const [opened, left] = [openTables(before), openTables(after)];
+  const [was, is] = [opened.database, left.database];
   const tables = { was: tablesOf(was), is: tablesOf(is) };
   for (const one of except) assertKnown(one, tables.was);
   for (const database of [was, is]) allowReads(database);
   const found = new Differences();
+  if (opened.kind !== left.kind) found.add(`it was a ${opened.kind}, and is a ${left.kind}`);
   for (const table of new Set([...tables.was.keys(), ...tables.is.keys()])) {
     const columns = [tables.was.get(table), tables.is.get(table)].map((names) => JSON.stringify(names));
     if (columns[0] !== columns[1]) found.add(`the table ${table} has other columns, or was made or removed`);

@@ -13,12 +13,15 @@ const guards =
 /** SQLite writes these words itself, whatever the statement was that made the table. */
 const noTable = "sql NOT LIKE 'CREATE TABLE %' AND sql NOT LIKE 'CREATE INDEX %' AND sql NOT LIKE 'CREATE UNIQUE INDEX %'";
 
+/** A database can have the same tables as a workbook, and no office program opens it. */
+export type Tables = { kind: "workbook" | "database"; database: DatabaseSync };
+
 /** Its tables, to be read alone. */
-export function openTables(file: string): DatabaseSync {
+export function openTables(file: string): Tables {
   const content = readFileSync(file);
-  if (isWorkbook(content)) return workbookTables(content);
+  if (isWorkbook(content)) return { kind: "workbook", database: workbookTables(content) };
   keepTables(file);
-  return openDatabase(file, { readOnly: true });
+  return { kind: "database", database: openDatabase(file, { readOnly: true }) };
 }
 
 /** From now on a statement can only read. */

@@ -44,7 +44,9 @@ export function readWorkbook(archive: Buffer): Workbook {
 
 const cellNames = ["table:table-cell", "table:covered-table-cell"];
 const rowGroups = ["table:table-header-rows", "table:table-rows", "table:table-row-group"];
-const inText = ["text:p", "text:span", "text:a"];
+/** What stands in a text is text, such as a field with the sheet's name. LibreOffice shows it as a part of the cell. */
+const isInText = (name: string, place: string): boolean => name.startsWith(ofTexts) && place.startsWith(ofTexts);
+const ofTexts = "text:";
 
 /** Where each element may be. What is elsewhere is passed over with all that is in it: drawings, forms, changes, cached links. */
 const within: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
@@ -57,7 +59,6 @@ const within: ReadonlyMap<string, readonly string[]> = new Map<string, readonly 
   ...cellNames.map((name): [string, string[]] => [name, ["table:table-row"]]),
   ["office:annotation", cellNames],
   ["text:p", [...cellNames, "office:annotation"]],
-  ...["text:span", "text:a", "text:s", "text:tab", "text:line-break"].map((name): [string, string[]] => [name, inText]),
 ]);
 
 type OpenCell = { attributes: Tag["attributes"]; repeated: number; text: string[]; note: string[] };
@@ -97,7 +98,7 @@ class CellReader {
   }
 
   #begin({ name, attributes }: Tag): void {
-    const isKnown = this.#skipped === 0 && within.get(name)?.includes(this.#place);
+    const isKnown = this.#skipped === 0 && (within.get(name)?.includes(this.#place) || isInText(name, this.#place));
     this.#open.push(name);
     if (this.#open.length > deepest) throw new Error(`content.xml is nested deeper than ${deepest}`);
     if (!isKnown) this.#skipped += 1;

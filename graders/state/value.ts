@@ -2,6 +2,7 @@
 import { AlidadeError, messageOf } from "../../base/errors.ts";
 import { readJson } from "../../base/schema/read-json.ts";
 import { queryRows } from "../bounded/query-rows.ts";
+import { isWorkbook } from "../bounded/read-workbook.ts";
 import { valueAt } from "../rules/condition.ts";
 import { answersWell, mostAnswerBytes, type ServiceReply } from "../work/ask-service.ts";
 import { mostBytes } from "../work/layer-contents.ts";
@@ -14,7 +15,7 @@ export type OnQueryError = (error: string) => StateReading | Promise<StateReadin
 
 export async function valueIn(
   read: DatabaseRead,
-  { json, query }: { json?: string | undefined; query?: string | undefined },
+  { file, json, query }: { file: string; json?: string | undefined; query?: string | undefined },
   onError: OnQueryError,
   signal: AbortSignal,
 ): Promise<StateReading> {
@@ -24,11 +25,15 @@ export async function valueIn(
   if (query !== undefined) {
     const why = whyNotCommitted(read);
     if (why !== null) return { problem: why };
+    if (isNamedWorkbook.test(file) && !isWorkbook(content)) return onError("it is no OpenDocument workbook");
     const rows = await queryRows(content, Buffer.isBuffer(log) ? log : null, query, signal);
     return "error" in rows ? onError(rows.error) : { value: rows.rows };
   }
   return json === undefined ? { value: content.toString("utf8") } : jsonAt(content.toString("utf8"), json);
 }
+
+/** A database under this name could have the tables that a workbook is read as. */
+const isNamedWorkbook = /\.ods$/i;
 
 function jsonAt(text: string, json: string): StateReading {
   try {

@@ -112,6 +112,22 @@ test("cells of a workbook are read as rows, compared by what they say, and only 
   assert.deepEqual(rewards, [1, 0, 0, 0, 0, 0, 0]);
 });
 
+test("a database with the tables of a workbook is no workbook", async () => {
+  const before = [file("desk/srv/data/book.ods", workbook(sheet("May", number(900))))];
+  const tables = `CREATE TABLE sheets (position INTEGER, name TEXT); CREATE TABLE cells (sheet TEXT, cell TEXT, kind TEXT, value, formula TEXT, note TEXT);
+    INSERT INTO sheets VALUES (1, 'May'); INSERT INTO cells VALUES ('May', 'A1', 'float', 900.0, NULL, NULL)`;
+  const after = database(tables).map((one) => ({ ...one, path: one.path.replace("app.db", "book.ods") }));
+  const at = { service: "desk", file: "/srv/data/book.ods" };
+  const query = { ...at, query: "SELECT value FROM cells", equals: [[900]] };
+  const unchangedBook = { service: "desk", unchanged: { file: at.file } };
+  for (const check of [query, unchangedBook]) {
+    assert.equal((await verdictOn({ checks: [check] }, { before, after: before })).reward, 1);
+    const { reward, evidence } = await verdictOn({ checks: [check] }, { before, after });
+    assert.equal(reward, 0, JSON.stringify(evidence));
+  }
+  assert.equal((await verdictOn({ checks: [query] }, { before: after, after })).status, "grader_error");
+});
+
 test("two readings differ by the cells of their workbooks, and not by how these are packed", async () => {
   const readings = async (...files: TreeFile[]) => {
     const kept = await keptWork(

@@ -20,8 +20,13 @@ const Origin = z
   .string()
   .regex(/^https?:\/\/[a-z0-9](?:[a-z0-9_.-]*[a-z0-9])?(?::\d{1,5})?$/i, "scheme, host and port, as in http://desk:8080");
 
-/** As Debian names its packages. `+` is no character of an image's name. */
-const DebianPackage = z.string().regex(/^[a-z0-9][a-z0-9.-]{1,63}$/, "the name of a Debian package: small letters, digits, dot and dash");
+/** As Debian names its packages. `+` is no character of an image's name, and a dash at the end tells apt to leave the package out. */
+const DebianPackage = z
+  .string()
+  .regex(
+    /^[a-z0-9][a-z0-9.-]{0,62}[a-z0-9]$/,
+    "the name of a Debian package: small letters, digits, dot and dash, a letter or a digit at its end",
+  );
 /** They become the tag of an image's name. */
 const longestPackages = 120;
 

@@ -57,6 +57,13 @@ test("formulas, errors, dates, notes, links, spaces and repeats are read; drawin
   );
 });
 
+test("a field of a cell is a part of what the cell shows", () => {
+  const fields =
+    'Rent<text:sheet-name>May</text:sheet-name> <text:date text:date-value="2026-11-29">29.11.</text:date><text:span> <text:title>T<!-- --></text:title></text:span>';
+  assert.throws(() => readWorkbook(workbook(sheet("May", text(fields)))), /comments or CDATA/);
+  assert.deepEqual(cellsOf(workbook(sheet("May", text(fields.replace("<!-- -->", ""))))), ["May!A1=RentMay 29.11. T"]);
+});
+
 const packed = (content: string, wrong: object) =>
   zipOf([
     { name: "mimetype", content: Buffer.from("application/vnd.oasis.opendocument.spreadsheet"), isStored: true },

@@ -59,7 +59,7 @@ test("a display with packages has an image of these in the browser's place", () 
 test("packages that are no names of Debian's, or stand beside a browser or another image, are refused by field", () => {
   const pathOf = (wrong: object) =>
     Environment.safeParse({ display: { service: "screen", ...wrong } }).error?.issues[0]?.path.join(".") ?? null;
-  for (const name of ["a b", "--option", "x; true", "Gnumeric", "g++", "x", "../x"])
+  for (const name of ["a b", "--option", "x; true", "Gnumeric", "g++", "x", "../x", "gnumeric-", "gnumeric."])
     assert.equal(pathOf({ packages: [name] }), "display.packages.0", name);
   assert.equal(pathOf({ packages: [] }), "display.packages");
   assert.equal(pathOf({ packages: ["a", "b"].map((name) => name.repeat(62)) }), "display.packages");
