@@ -63,38 +63,53 @@ export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left
     return reason === null;
   });
   const earlier = earlierTurns(usable);
-  const continued = new Set([...earlier.values()].flat());
+  const continued = continuedBy(earlier.values());
   const owned = new Set<string>();
   const leaves = usable.filter((call) => !continued.has(call));
-  return { left_out, rows: leaves.map((leaf) => toRow(leaf, earlier.get(leaf.call_id) ?? [], owned, trajectory)) };
+  return { left_out, rows: leaves.map((leaf) => toRow(leaf, earlier.get(leaf.call_id) ?? null, owned, trajectory)) };
 }
 
-/** Call id -> the earlier calls whose turns appear unchanged in its conversation. */
-function earlierTurns(calls: CallRecord[]): Map<string, CallRecord[]> {
-  const byId = new Map(calls.map((call) => [call.call_id, call]));
-  const earlier = new Map<string, CallRecord[]>();
+/** A turn in a conversation, and those before it. Chains share what they begin with, so a session's take a link a call. */
+type Link = { call: CallRecord; before: Link | null };
+
+/** Call id -> the last of the earlier turns that appear unchanged in its conversation; null: none does. */
+export function earlierTurns(calls: readonly CallRecord[]): Map<string, Link | null> {
+  const links = new Map<string, Link>();
   for (const call of calls) {
-    const parent = call.parent_call_id === null ? undefined : byId.get(call.parent_call_id);
-    if (parent === undefined) continue;
-    // The child still has the part of the parent's conversation that lies before the first difference.
-    const shared = sharedMessages(call, parent);
-    earlier.set(
-      call.call_id,
-      [...(earlier.get(parent.call_id) ?? []), parent].filter((each) => each.input.length < shared),
-    );
+    const parent = links.get(call.parent_call_id ?? "");
+    links.set(call.call_id, { call, before: parent === undefined ? null : lastWithin(parent, sharedMessages(call, parent.call)) });
   }
-  return earlier;
+  return new Map([...links].map(([id, { before }]) => [id, before]));
+}
+
+/** The child still has the part of the parent's conversation that lies before the first difference. */
+function lastWithin(parent: Link, shared: number): Link | null {
+  let link: Link | null = parent;
+  // Requests grow along a chain: what is before a turn that is within is within too.
+  while (link !== null && link.call.input.length >= shared) link = link.before;
+  return link;
+}
+
+/** The calls of these chains. */
+function continuedBy(chains: Iterable<Link | null>): Set<CallRecord> {
+  const continued = new Set<CallRecord>();
+  for (const chain of chains)
+    for (let link = chain; link !== null && !continued.has(link.call); link = link.before) continued.add(link.call);
+  return continued;
 }
 
 /** The number of leading messages of `call` that equal the parent's conversation and turn. */
 function sharedMessages(call: CallRecord, parent: CallRecord): number {
-  const whole = [...parent.input, parent.output];
-  const end = whole.findIndex((id, at) => call.input[at] !== id);
-  return end < 0 ? whole.length : end;
+  const { length } = parent.input;
+  const end = parent.input.findIndex((id, at) => call.input[at] !== id);
+  if (end >= 0) return end;
+  return call.input[length] === parent.output ? length + 1 : length;
 }
 
-function toRow(leaf: CallRecord, before: CallRecord[], owned: Set<string>, trajectory: Trajectory): ChatRow {
-  const earlier = new Map([...before, leaf].map((call) => [call.input.length, call.call_id]));
+function toRow(leaf: CallRecord, before: Link | null, owned: Set<string>, trajectory: Trajectory): ChatRow {
+  const earlier = new Map<number, string>();
+  for (let link: Link | null = { call: leaf, before }; link !== null; link = link.before)
+    earlier.set(link.call.input.length, link.call.call_id);
   const ids = [...leaf.input, ...(leaf.output === null ? [] : [leaf.output])];
   const messages = ids.flatMap((id, at) => {
     const message = trajectory.messages[id];
