@@ -150,7 +150,9 @@ const areal = `
 stand_in("areal.api.workflow_api", RolloutWorkflow=object)
 stand_in("areal.utils.data", concat_padded_tensors=list)
 context = Of(is_eval=False)
-stand_in("areal.infra", workflow_context=Of(get=lambda: context))
+stand_in("areal.infra", workflow_context=Of(get=lambda: context, stat_scope=lambda: "rollout"))
+counted = []
+stand_in("areal.utils", stats_tracker=Of(get=lambda scope: Of(scalar=lambda **counts: counted.append([scope, *counts.values()]))))
 from alidade.areal import AlidadeWorkflow
 `;
 
@@ -180,6 +182,38 @@ async def main():
     print(json.dumps([key for rank in (None, "0", "1", "2") for key in await keys_of(rank)]))
 asyncio.run(main())`;
   assert.deepEqual(await printed(script), ["7/task/0", "7/task/0", "7/task/rank-1/0", "7/task/rank-2/0"]);
+});
+
+test("areal: why groups are rejected is in its own statistics for each, and in the log once", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `${areal}
+import logging
+said = []
+logging.getLogger("alidade").addHandler(Of(level=0, handle=lambda record: said.append(record.getMessage())))
+class Hot(Notes):
+    reward, error, report = 0.5, None, {"left_out": {"other_temperature": 2}}
+    def request(self, *_, **__):
+        return {"result": {"rollout_id": "r", "reward": self.reward, "error": self.error}, "rows": [], "report": self.report}
+async def main():
+    run = Hot()
+    workflow = AlidadeWorkflow(run)
+    ask = lambda: workflow.arun_episode(Of(get_version=lambda: 7), {"task_id": "task"})
+    got = [await ask(), await ask()]
+    run.reward, run.error = None, {"code": "grader_failed"}
+    got.append(await ask())
+    print(json.dumps([got, counted, said]))
+asyncio.run(main())`;
+  const [got, counted, said] = (await printed(script)) as [null[], unknown[][], string[]];
+  assert.deepEqual(got, [null, null, null]);
+  const [untrained, unrewarded] = [
+    ["rollout", false, true],
+    ["rollout", true, false],
+  ];
+  assert.deepEqual(counted, [untrained, untrained, unrewarded]);
+  assert.deepEqual(
+    said.map((text) => text.split(",")[0]),
+    ["r: none of its tokens can be trained (other_temperature; docs/reasons.md)", "r: it has no reward (grader_failed)"],
+  );
 });
 
 const verl = `

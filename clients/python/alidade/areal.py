@@ -5,13 +5,15 @@
     with fenced(service, step=version): actor.update_weights(meta); rollout.set_version(version)
 """
 
+import logging
 import os
 
 from areal.api.workflow_api import RolloutWorkflow
 from areal.infra import workflow_context
+from areal.utils import stats_tracker
 from areal.utils.data import concat_padded_tensors
 
-from .live import Live, fenced, is_measured  # noqa: F401  (fenced is for the caller)
+from .live import Live, fenced, is_measured, why_unmeasured  # noqa: F401  (fenced is for the caller)
 from .loaders.areal import multi_modal, tensors
 
 
@@ -21,19 +23,33 @@ class AlidadeWorkflow(RolloutWorkflow):
 
     def __init__(self, run, task=lambda data: data["task_id"], processor=None):
         self._live, self._task, self._processor = Live(run), task, processor
+        self._said = set()
 
     async def arun_episode(self, engine, data):
-        """The group's rows as a batch of its size. None, by which AReaL rejects it, where one of its rollouts has no reward: the
-        baseline of the others would be another one."""
+        """The group's rows as a batch of its size. None, by which AReaL rejects it, if one of its rollouts has no reward or no row: the
+        baseline of the others would be another one. AReaL's own workflows train each rollout, so it has no form for one without a row."""
         if workflow_context.get().is_eval:
             raise ValueError("AReaL evaluates with this workflow, whose set is for training: leave out its evaluation, and make a set with purpose=\"eval\"")
         task = self._task(data)
         name = task if isinstance(task, str) else task["task_id"]
         key = self._live.fresh_key(f"{engine.get_version()}/{name}{_of_rank()}")
         lines = await self._live.rollouts((key, index, task) for index in range(self._live.run.spec["samples"]))
-        if not all(is_measured(line) for line in lines):
+        if self._rejects(lines):
             return None
         return concat_padded_tensors([trajectory_of(line, self._processor) for line in lines])
+
+    def _rejects(self, lines):
+        """Whether the group is rejected. AReaL counts why, and the log says each reason once: AReaL asks for other groups without an end."""
+        without = [line for line in lines if not is_measured(line)]
+        is_untrained = any(line["result"]["reward"] is not None for line in without)
+        counts = {"alidade_no_reward": any(line["result"]["reward"] is None for line in without), "alidade_nothing_trained": is_untrained}
+        stats_tracker.get(workflow_context.stat_scope()).scalar(**counts)
+        for line in without:
+            why = why_unmeasured(line)
+            if why not in self._said:
+                self._said.add(why)
+                logging.getLogger("alidade").warning("%s: %s, so AReaL gets nothing of its group (said once)", line["result"]["rollout_id"], why)
+        return bool(without)
 
 
 def _of_rank():

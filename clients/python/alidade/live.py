@@ -147,6 +147,16 @@ def is_measured(line):
     return bool(line["rows"]) and line["result"]["reward"] is not None
 
 
+def why_unmeasured(line):
+    """Why `is_measured` is false."""
+    if line["result"]["reward"] is None:
+        error = line["result"]["error"]
+        return "it has no reward" if error is None else f"it has no reward ({error['code']})"
+    report = line.get("report") or {}
+    reasons = sorted({**report.get("left_out", {}), **report.get("left_out_rollouts", {}), **report.get("left_out_groups", {})})
+    return f"none of its tokens can be trained ({', '.join(reasons) or 'no reason on record'}; docs/reasons.md)"
+
+
 def refuse_other_temperature(temperature):
     if temperature is not None and float(temperature) != 1.0:
         raise ValueError(f"temperature is {temperature}: rows are sampled at 1.0, so train at 1.0 and evaluate with a set of your own")
