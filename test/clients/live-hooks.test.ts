@@ -251,3 +251,14 @@ print(json.dumps([said, done]))`;
   const loads = (step: number, load: string) => [`shut step-${step} ${step}`, load, "open"];
   assert.deepEqual(done, [...loads(7, "samples 7"), ...loads(7, "both None"), ...loads(8, "one 8")]);
 });
+
+test("verl: a component that was not measured is a number for its filter of groups, and equal to none", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `${verl}
+row = {name: [] for name in ("key", "prompts", "responses", "response_mask", "rollout_log_probs", "num_turns", "rollout_id")}
+row |= {"min_global_steps": 1, "max_global_steps": 1, "reward_score": 1, "reward_extra_info": {"tests": 0.5, "style": None}}
+info = output_of(row).extra_fields["reward_extra_info"]
+style = float(info["style"])
+print(json.dumps([info["tests"], style == style]))`;
+  assert.deepEqual(await printed(script), [0.5, false]);
+});

@@ -12,6 +12,7 @@
 
 import functools
 import json
+import math
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
@@ -74,8 +75,14 @@ def output_of(row, pictures=None, processor=None, experts=None):
         **({} if experts is None else {"routed_experts": experts}),
         **media.fields(row, pictures, processor, "verl"),
         metrics=AgentLoopMetrics(),
-        extra_fields={**steps, **_taught(row), "reward_extra_info": row["reward_extra_info"], "alidade_rollout": row["rollout_id"]},
+        extra_fields={**steps, **_taught(row), "reward_extra_info": _components(row), "alidade_rollout": row["rollout_id"]},
     )
+
+
+def _components(row):
+    """Returns NaN for a component that was not measured. verl filters groups by a component as a number, and None ends its trainer. A group
+    with a NaN stays, because it is equal to nothing."""
+    return {name: math.nan if value is None else value for name, value in row["reward_extra_info"].items()}
 
 
 def _taught(row):
