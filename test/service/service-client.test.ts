@@ -113,6 +113,21 @@ test("a service that stays away, and a token that it does not know, are errors t
   await assert.rejects(waiting.sets(AbortSignal.timeout(200)), { name: "TimeoutError" });
 });
 
+test("the client in Python refuses what can be no address at once, and says what one looks like", async () => {
+  const script = `
+from alidade import Service
+for url in ("10.0.0.1:8700", "localhost:8700", "http://", "http:/x", "http://[::1", "http://a:port", "ftp://a", "http://a:1/b", "HTTPS://a", None):
+    try: Service(url)
+    except ValueError as error: print(error)
+    else: print(f"takes {url}")`;
+  const refused = ["10.0.0.1:8700", "localhost:8700", "http://", "http:/x", "http://[::1", "http://a:port", "ftp://a"];
+  const said = refused.map((url) => `url is '${url}': give the service's whole address, such as http://10.0.0.1:8700`);
+  assert.deepEqual((await pythonClient(script)).trim().split("\n"), [
+    ...said,
+    ...["http://a:1/b", "HTTPS://a", "None"].map((url) => `takes ${url}`),
+  ]);
+});
+
 test("a client sends groups of many rollouts in several requests, and one that is too large is refused with what fits", async (t) => {
   const sizes: number[] = [];
   const service = await serviceAt(t, {

@@ -40,7 +40,7 @@ class Service:
     """
 
     def __init__(self, url=None, token=None, folder="runs/service", patience=600, ca=None):
-        self._url, self._token = url, token
+        self._url, self._token = _checked(url), token
         self._trust = None if ca is None else ssl.create_default_context(cafile=ca)
         self._file = None if url else os.path.join(folder, "service.json")
         self._patience = patience
@@ -316,6 +316,18 @@ class RolloutSet:
         elif group is not None:
             path += "/groups/" + _quoted(group)
         return self.service.request("DELETE", path, query={"reason": reason})["cancelled"]
+
+
+def _checked(url):
+    """Refuses what can be no address: no patience mends it."""
+    try:
+        parts = urllib.parse.urlsplit(url or "http://none")
+        fits = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"url is {url!r}: give the service's whole address, such as http://10.0.0.1:8700")
+    return url
 
 
 def _places_of(spec):
