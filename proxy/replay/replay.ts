@@ -13,6 +13,7 @@ import { compareRequests, type RequestComparison, rankOf, shortened } from "./co
 import { type Cut, isAnswered } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
 import { isWork } from "./is-work.ts";
+import { LikelyCalls, mostCompared } from "./likely-calls.ts";
 import { clockAt } from "./recorded-clock.ts";
 import { RecordedOrder } from "./recorded-order.ts";
 import type { RecordedCall, SessionRecording } from "./recording.ts";
@@ -53,7 +54,7 @@ export type PlacedRequest = {
 export class Replay {
   readonly #options: ReplayOptions;
   readonly #byId: ReadonlyMap<string, RecordedCall>;
-  readonly #byParent: ReadonlyMap<string | null, readonly RecordedCall[]>;
+  readonly #byParent: ReadonlyMap<string | null, LikelyCalls>;
   /** Turns behind which the replayed part has another one. */
   readonly #continued: ReadonlySet<string>;
   readonly #required: readonly RecordedCall[];
@@ -71,7 +72,8 @@ export class Replay {
   constructor(options: ReplayOptions) {
     this.#options = options;
     this.#byId = new Map(options.recording.calls.map((one) => [one.call.id, one]));
-    this.#byParent = Map.groupBy(options.recording.calls, ({ call }) => call.begun.parent_call_id ?? null);
+    const byParent = Map.groupBy(options.recording.calls, ({ call }) => call.begun.parent_call_id ?? null);
+    this.#byParent = new Map([...byParent].map(([parent, calls]) => [parent, new LikelyCalls(calls)]));
     this.#continued = this.#findContinued();
     this.#required = this.#findRequired();
     this.#order = new RecordedOrder(options.recording, options.cut, options.leastWaitMs);
@@ -253,12 +255,16 @@ export class Replay {
     const { cut } = this.#options;
     let best: RecordedPlace | null = null;
     let later: RecordedPlace | null = null;
-    for (const recorded of this.#byParent.get(restored.parent?.id ?? null) ?? []) {
+    const compared = new Set<RecordedCall>();
+    for (const recorded of this.#byParent.get(restored.parent?.id ?? null)?.inOrder(restored.messages) ?? []) {
+      if (compared.has(recorded)) continue;
+      if (compared.size === mostCompared) break;
       const { begun } = recorded.call;
       if (this.#taken.has(recorded.call.id) || begun.dialect !== dialect || !this.#isSameAgent(begun, labels)) continue;
       const isGiven = isAnswered(cut, recorded);
       const isIn = isGiven || recorded === cut.next || cut.open.has(recorded.call.id);
       if (!isIn && (cut.next === null || recorded.number < cut.next.number)) continue;
+      compared.add(recorded);
       const comparison = compareRequests(
         { messages: recorded.call.messages, tools: this.#toolsOf(recorded) },
         { messages: restored.messages, tools: request.tools },

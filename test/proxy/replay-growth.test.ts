@@ -46,3 +46,47 @@ test("whether a replay has given all of its answers is asked at each turn, and l
   for (let turn = 0; turn < turns; turn++) assert.equal(replay.hasGivenAll, false);
   assert.ok(answered.times <= 6 * turns, `asked ${answered.times} times in ${turns} turns`);
 });
+
+/** Replays a record of so many conversations of one turn, the last one first, and counts how often recorded messages are read. */
+function readsOf(conversations: number, sentFor: (index: number) => string): number {
+  const log = new LogBuilder();
+  const asked = Array.from({ length: conversations }, (_, index) => [user(`Do the part named ${name(index)} of 7.`)]);
+  for (const [index, messages] of asked.entries()) log.call({ messages, prompt: [index], says: assistant(`did ${index}`) });
+  const recording = toRecording("sestest", log.entries);
+  let reads = 0;
+  for (const { call } of recording.calls) {
+    const { messages } = call;
+    const read = (): Message[] => {
+      reads++;
+      return messages;
+    };
+    Object.defineProperty(call, "messages", { get: read });
+  }
+  const replay = new Replay({ recording, cut: cutAfter(recording, null), after: "stop", words: "go_on" });
+  for (let index = conversations - 1; index >= 0; index--) {
+    const messages = [user(sentFor(index))];
+    const request = { model: "m", messages, tools: [], tool_choice: null, sampling: {}, stream: false, native: {} };
+    const labels = { agent: "main", request_class: "main" as const, labels: {} };
+    const { dialect } = recording.calls[0]?.call.begun ?? assert.fail();
+    const { placed } = replay.place({ dialect, labels, request, sent: { messages, restored: [], parent: null } });
+    if (sentFor(index).includes(name(index))) assert.equal(placed?.recorded.number, index + 1, "the conversation's own place");
+  }
+  return reads;
+}
+
+/** A word without digits, for those are values. */
+function name(index: number): string {
+  return [...String(index)].map((digit) => "abcdefghij"[Number(digit)]).join("");
+}
+
+test("of a record with many conversations a request is compared with a bounded number, and finds its own by its words", () => {
+  for (const [what, sent] of [
+    ["the same", (index: number) => `Do the part named ${name(index)} of 7.`],
+    ["other values", (index: number) => `Do the part named ${name(index)} of 9.`],
+  ] as const) {
+    const reads = readsOf(400, sent);
+    assert.ok(reads <= 400 * 38, `${what}: ${reads} reads of the messages of 400 conversations`);
+  }
+  const growth = readsOf(800, () => "Run on.") / readsOf(400, () => "Run on.");
+  assert.ok(growth < 2.2, `grew ${growth} times`);
+});
