@@ -146,6 +146,45 @@ asyncio.run(main())`;
   assert.deepEqual([others, asked], [[null, null], 2]);
 });
 
+test("skyrl, slime and verl: other temperatures are refused before anything is asked for; the first two refuse evaluation, too", async (t) => {
+  if (!(await need(t, "python"))) return;
+  const script = `
+stand_in("PIL", Image=None)
+stand_in("torch")
+stand_in("omegaconf", OmegaConf=None)
+stand_in("skyrl.train.generators.base", GeneratorInterface=object, GeneratorOutput=dict)
+stand_in("verl.experimental.agent_loop.agent_loop", AgentLoopBase=object, AgentLoopMetrics=Of, AgentLoopOutput=Of)
+from alidade import skyrl, slime, verl
+run = Notes()
+loop = verl.AlidadeLoop.__new__(verl.AlidadeLoop)
+loop._live = skyrl.Live(run, format="verl")
+options = Of(partial_rollout=False, dynamic_sampling_filter_path="f", alidade={})
+def generate(phase, **sampling):
+    batch = {"batch_metadata": Of(global_step=3, training_phase=phase), "trajectory_ids": [], "sampling_params": sampling}
+    return skyrl.AlidadeGenerator(run, step_wise=True).generate(batch)
+async def main():
+    said = []
+    for asked in (
+        generate("train", temperature=0.7), slime.generate(options, None, {"temperature": 0.7}), loop.run({"temperature": 0}, session_id=0),
+        generate("eval"), slime.generate(options, None, {}, evaluation=True),
+    ):
+        try: await asked
+        except ValueError as error: said.append(str(error))
+    print(json.dumps([said, run.asked]))
+asyncio.run(main())`;
+  const [said, asked] = (await printed(script)) as [string[], string[]];
+  const refusals = [
+    /^temperature is 0.7:/,
+    /^temperature is 0.7:/,
+    /^temperature is 0:/,
+    /^training_phase is eval:/,
+    /^eval_interval is set:/,
+  ];
+  assert.equal(said.length, refusals.length);
+  for (const [at, refusal] of refusals.entries()) assert.match(said[at] ?? "", refusal);
+  assert.deepEqual(asked, []);
+});
+
 const areal = `
 stand_in("areal.api.workflow_api", RolloutWorkflow=object)
 stand_in("areal.utils.data", concat_padded_tensors=list)
