@@ -25,7 +25,7 @@ import type { Edge } from "./tree/edge.ts";
 import { findEdges } from "./tree/edges.ts";
 import { findParents } from "./tree/parents.ts";
 import { routingBlobs } from "./tree/routing-blobs.ts";
-import { supportBlobs } from "./tree/support-blobs.ts";
+import { namesItsTokens, supportBlobs } from "./tree/support-blobs.ts";
 import { type Exclusions, toNodes } from "./tree/to-nodes.ts";
 import { buildTree, type TokenTree } from "./tree/token-tree.ts";
 
@@ -275,7 +275,7 @@ function routingOf(finished: CallHistory["finished"]): Pick<CallRecord, "routing
 }
 
 function supportOf(finished: CallHistory["finished"]): Pick<CallRecord, "support"> {
-  if (finished?.support) return { support: "recorded" };
+  if (finished?.support) return { support: namesItsTokens(finished) ? "recorded" : "misfit" };
   return finished?.support_missing ? { support: finished.support_missing } : {};
 }
 

@@ -9,21 +9,14 @@ import type { CallFinished, PromptPicture, Tried, WeightSpan } from "../../base/
 import { type IdText, textOfIds } from "../../base/tokens/id-text.ts";
 import { type ImageSpan, plantedPad } from "../../base/tokens/image-spans.ts";
 import { GrowingText } from "../../base/wire/growing-text.ts";
-import {
-  type EngineFacts,
-  isUnderGrammar,
-  type RoutedExperts,
-  type SampleEvent,
-  type SampleRequest,
-  type TokenSupport,
-} from "../../engines/index.ts";
+import { type EngineFacts, isUnderGrammar, type RoutedExperts, type SampleEvent, type SampleRequest } from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease } from "../pool/engine-lease.ts";
 import { toErrorRecord } from "../session/error-record.ts";
 import { areSameWeights, type PromptTokens, promptTokens, type TokenBase } from "../session/prompt-tokens.ts";
 import { isMisread, type Keepable, type KeptTokens, type Mark, type SaidSoFar } from "./interrupted/kept-tokens.ts";
 import { type RoutedBase, type SampledRouting, sampledRouting } from "./numbers/sampled-routing.ts";
-import { type SampledSupport, sampledSupport, whySupportUnasked } from "./numbers/sampled-support.ts";
+import { HeldSets, type SampledSupport, sampledSupport, whySupportUnasked } from "./numbers/sampled-support.ts";
 
 /** What a live relay shows of it. */
 export type LiveEvent =
@@ -76,7 +69,7 @@ export class Sample implements Keepable {
   readonly #isUnasked: boolean;
   /** Why the engine is not asked which tokens the sampling keeps; null: it is. */
   readonly #unsupported: ReturnType<typeof whySupportUnasked>;
-  readonly #support: TokenSupport[] = [];
+  readonly #support = new HeldSets();
   #prompt: PromptTokens | null = null;
   #continued: Continued | null = null;
   /** False when the engine reports other prompt ids than those that it was given. */
@@ -163,7 +156,7 @@ export class Sample implements Keepable {
         for (const id of event.token_ids) this.#sampledIds.push(id);
         for (const logprob of event.logprobs) this.#logprobs.push(logprob);
         for (const token of event.tokens ?? []) this.#tokens.push(token);
-        for (const set of event.support ?? []) this.#support.push(set);
+        for (const set of event.support ?? []) this.#support.add(set);
         return true;
       case "text-delta":
       case "reasoning-delta":
@@ -220,7 +213,7 @@ export class Sample implements Keepable {
       ids: until(this.#sampledIds),
       logprobs: until(this.#logprobs),
       tokens: until(this.#tokens),
-      support: until(this.#support),
+      support: until(this.#support.sets),
       parts,
     };
   }
@@ -237,7 +230,7 @@ export class Sample implements Keepable {
     for (const id of ids) this.#sampledIds.push(id);
     for (const logprob of logprobs) this.#logprobs.push(logprob);
     for (const token of tokens) this.#tokens.push(token);
-    for (const set of support) this.#support.push(set);
+    for (const set of support) this.#support.add(set);
     for (const part of parts) {
       this.#parts.push({ ...part });
       if (part.type === "text" || part.type === "reasoning") this.#lengths[part.type] += part.text.length;
@@ -303,7 +296,7 @@ export class Sample implements Keepable {
 
   #supported(): SampledSupport | null {
     if (this.#unsupported === "uncut" || this.#sampledIds.length === 0) return null;
-    return this.#unsupported === null ? sampledSupport(this.#support, this.#sampledIds.length) : { missing: this.#unsupported };
+    return this.#unsupported === null ? sampledSupport(this.#support.sets, this.#sampledIds.length) : { missing: this.#unsupported };
   }
 
   /** Call it only if the ids of the call can be trusted. */

@@ -1,4 +1,5 @@
 /** Maps sampled nodes to the tokens that the sampling kept at the places of theirs. Row i of a call's file is about its sampled token i. */
+import type { CallFinished } from "../../base/schema/session-log.ts";
 import type { NodeBlob } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import type { Branch, TokenTree } from "./token-tree.ts";
@@ -8,8 +9,7 @@ export const samplingSupport = "sampling_support";
 export function supportBlobs(calls: readonly CallHistory[], tree: TokenTree, idOf: ReadonlyMap<Branch, string>): NodeBlob[] {
   return calls.flatMap((call) => {
     const support = call.finished?.support;
-    // A file of another call's tokens would pass every other check.
-    if (!support || support.rows !== call.finished?.sampled_ids?.length) return [];
+    if (!support || !namesItsTokens(call.finished)) return [];
     return sampledBranches(call, tree).flatMap((branch) => {
       const node_id = idOf.get(branch);
       if (node_id === undefined || branch.parent === null) return [];
@@ -27,6 +27,11 @@ export function supportBlobs(calls: readonly CallHistory[], tree: TokenTree, idO
       ];
     });
   });
+}
+
+/** A file of another call's tokens would pass every other check. */
+export function namesItsTokens(finished: Pick<CallFinished, "support" | "sampled_ids"> | null): boolean {
+  return finished?.support !== undefined && finished.support.rows === finished.sampled_ids?.length;
 }
 
 /** The branches of the call's sample, the first one first: other calls' prompts may split it. */

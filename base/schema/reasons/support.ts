@@ -23,7 +23,7 @@ export const supportReasons = {
     cure: "report it to the engine's project: a sampled token was not among those that were kept, or their probabilities do not add up to 1",
   },
   not_kept: {
-    what: "The session's store keeps no bytes beside its logs, or the session has filled its 256 MiB of such numbers.",
+    what: "The session's store keeps no bytes beside its logs, the session has filled its 256 MiB of such numbers, or the sets of the call have more than 8 million tokens together.",
     cure: "record to a folder, and take a smaller `top_k`",
   },
 } as const satisfies Record<string, Meaning>;

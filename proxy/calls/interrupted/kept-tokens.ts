@@ -5,9 +5,9 @@
  */
 import type { Part } from "../../../base/schema/message.ts";
 import type { SampledToken } from "../../../base/schema/sampled-token.ts";
-import type { TokenSupport } from "../../../engines/index.ts";
 import type { EngineLease } from "../../pool/engine-lease.ts";
 import type { PromptTokens } from "../../session/prompt-tokens.ts";
+import type { HeldSet } from "../numbers/sampled-support.ts";
 
 /** After so many ids the answer had said so many characters, and no call. */
 export type Mark = { ids: number; reasoning: number; text: number };
@@ -20,7 +20,7 @@ export type KeptTokens = {
   logprobs: (number | null)[];
   tokens: SampledToken[];
   /** What the sampling kept at their places, as far as the engine told it. */
-  support: TokenSupport[];
+  support: HeldSet[];
   parts: Part[];
 };
 

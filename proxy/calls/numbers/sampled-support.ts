@@ -24,16 +24,36 @@ export function whySupportUnasked(request: AskedSampling, facts: EngineFacts, is
   return top_k > most ? "cut_short" : null;
 }
 
+/** `not_kept`: its ids would be too many. */
+export type HeldSet = TokenSupport | "not_kept";
+
+/** Sets of 1000 tokens for 8000 sampled ones. Their file has 32 MiB, and a harness may choose `top_k`. */
+export const mostSupportIds = 8 * 2 ** 20;
+
+/** The sets of a call while it is sampled. */
+export class HeldSets {
+  readonly sets: HeldSet[] = [];
+  #ids = 0;
+
+  add(set: HeldSet): void {
+    if (typeof set !== "string") this.#ids += set.length;
+    this.sets.push(this.#ids > mostSupportIds ? "not_kept" : set);
+  }
+}
+
 /** `told`: one for each sampled token, as far as the engine told it. */
-export function sampledSupport(told: readonly TokenSupport[], tokens: number): SampledSupport {
+export function sampledSupport(told: readonly HeldSet[], tokens: number): SampledSupport {
   if (told.length !== tokens || tokens === 0) return { missing: told.length === 0 ? "not_told" : "misfit" };
   const sets: (readonly number[])[] = [];
+  let ids = 0;
   for (const set of told) {
     if (typeof set === "string") return { missing: set };
     sets.push(set);
+    ids += set.length;
   }
-  const numbers = [...sets.map(({ length }) => length), ...sets.flat()];
-  const bytes = Buffer.alloc(numbers.length * 4);
-  for (const [at, number] of numbers.entries()) bytes.writeInt32LE(number, at * 4);
-  return { rows: tokens, ids: numbers.length - tokens, bytes };
+  const bytes = Buffer.alloc((tokens + ids) * 4);
+  let at = 0;
+  for (const { length } of sets) at = bytes.writeInt32LE(length, at);
+  for (const set of sets) for (const id of set) at = bytes.writeInt32LE(id, at);
+  return { rows: tokens, ids, bytes };
 }

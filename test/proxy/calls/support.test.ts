@@ -6,7 +6,7 @@ import type { CallFinished } from "../../../base/schema/session-log.ts";
 import { exporterNamed } from "../../../exporters/registry.ts";
 import { mostRoutingBytes } from "../../../proxy/calls/numbers/keep-routing.ts";
 import { keepSupport } from "../../../proxy/calls/numbers/keep-support.ts";
-import { sampledSupport } from "../../../proxy/calls/numbers/sampled-support.ts";
+import { HeldSets, mostSupportIds, sampledSupport } from "../../../proxy/calls/numbers/sampled-support.ts";
 import { reconstruct, selectRows } from "../../../reconstruct/index.ts";
 import type { ScriptedEngine, ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
 import { enginesAt } from "../../fakes/proxies/engines-at.ts";
@@ -77,6 +77,14 @@ test("rows train a cut call only for a trainer that renormalises, and name its s
   assert.equal((await exported(exporterNamed("slime"), [graded])).report.left_out.truncated_sampling, 2);
 });
 
+test("a call whose file has another number of sets than it has tokens is not trained", async () => {
+  const { entries } = await play("told", cut);
+  for (const entry of entries) if (entry.type === "call_finished" && entry.support) entry.support.rows += 1;
+  const trajectory = reconstruct(entries, { status: "graded", reward: 1 });
+  assert.deepEqual([trajectory.calls.map(({ support }) => support), trajectory.blobs], [["misfit", "misfit"], []]);
+  assert.equal(selectRows(trajectory, { readsSupport: true }).left_out.truncated_sampling, 2);
+});
+
 test("a call says why its kept tokens are unknown, and stays untrained", async () => {
   const cases: [ScriptedEngine["support"], Record<string, number>, Record<string, unknown>, string | undefined][] = [
     [null, cut, {}, "not_told"],
@@ -108,6 +116,17 @@ test("a set without the sampled token is never made, and one set too few is none
   assert.deepEqual(sampledSupport([[1, 2], "misfit"], 2), { missing: "misfit" });
   assert.deepEqual(sampledSupport([[1, 2]], 2), { missing: "misfit" });
   assert.deepEqual(sampledSupport([], 2), { missing: "not_told" });
+});
+
+test("sets of a call beyond eight million ids are not held, and the call then has none", () => {
+  const set = Array.from({ length: 2 ** 20 }, (_, id) => id);
+  const held = new HeldSets();
+  for (let at = 0; at < mostSupportIds / set.length; at++) held.add(set);
+  assert.ok(!held.sets.includes("not_kept"));
+  held.add([1]);
+  held.add("misfit");
+  assert.deepEqual(held.sets.slice(-2), ["not_kept", "not_kept"]);
+  assert.deepEqual(sampledSupport(held.sets, held.sets.length), { missing: "not_kept" });
 });
 
 test("sets that would fill the session's room beside its log are not kept", () => {
