@@ -4,7 +4,7 @@
  */
 import { imageName } from "../../base/media/stored-picture.ts";
 import { canonicalJson } from "../../base/schema/ids.ts";
-import type { Message, Part, Tool } from "../../base/schema/message.ts";
+import type { Message, NeutralRequest, Part, Tool } from "../../base/schema/message.ts";
 import type { ReplayClass } from "../../base/schema/session-log.ts";
 import { isSameMessage } from "../session/call.ts";
 
@@ -34,6 +34,28 @@ export function compareRequests(recorded: ComparedRequest, now: ComparedRequest)
     worst = both(worst, compareMessages(message, other, index));
   }
   return worst;
+}
+
+/** What a request says of how it is to be sampled. */
+export type RequestSettings = Pick<NeutralRequest, "tool_choice" | "sampling">;
+
+/**
+ * The larger one of this difference and that of the settings. These are never `structure`: they do not tell where a request belongs,
+ * and the recorded answer or prompt is given in any case.
+ */
+export function withSettings(comparison: RequestComparison, recorded: RequestSettings, now: RequestSettings): RequestComparison {
+  const [before, after] = [settingsOf(recorded), settingsOf(now)];
+  const names = [...new Set([...before.keys(), ...after.keys()])].toSorted();
+  return names.reduce((worst, name) => {
+    const texts = [before.get(name) ?? "nothing", after.get(name) ?? "nothing"] as const;
+    return both(worst, { ...compareTexts(...texts, `the setting ${shortened(name)}`), apart: 0 });
+  }, comparison);
+}
+
+/** Name -> its value as text. */
+function settingsOf({ tool_choice, sampling }: RequestSettings): Map<string, string> {
+  const all = Object.entries({ ...sampling, tool_choice: tool_choice ?? undefined });
+  return new Map(all.flatMap(([name, value]) => (value === undefined ? [] : [[name, canonicalJson(value)] as const])));
 }
 
 /** The larger of two differences, and how far both are apart together. */

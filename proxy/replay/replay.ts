@@ -9,7 +9,7 @@ import { sameJson } from "../../base/wire/same-json.ts";
 import type { CallLabels } from "../dialects/index.ts";
 import type { Call } from "../session/call.ts";
 import { pausedWithin } from "../session/paused-within.ts";
-import { compareRequests, type RequestComparison, rankOf, shortened } from "./compare-requests.ts";
+import { compareRequests, type RequestComparison, rankOf, shortened, withSettings } from "./compare-requests.ts";
 import { type Cut, isAnswered } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
 import { isWork } from "./is-work.ts";
@@ -278,7 +278,10 @@ export class Replay {
     const isLater = later?.comparison.class !== "structure" && (restored.parent === null ? isCloser(later, best) : best === null);
     if (later !== null && isLater) return { placed: null, isLater };
     // Behind the replayed part a request that only stands at a recorded place is a new one.
-    return { placed: best !== null && this.isOver && best.comparison.class === "structure" ? null : best, isLater: false };
+    if (best === null || (this.isOver && best.comparison.class === "structure")) return { placed: null, isLater: false };
+    const { withheld, tool_choice, requested_sampling: sampling } = best.recorded.call.begun;
+    const comparison = withSettings(best.comparison, { tool_choice: withheld?.tool_choice ?? tool_choice, sampling }, request);
+    return { placed: { ...best, comparison }, isLater: false };
   }
 
   #isSameAgent(recorded: { agent: string; request_class: CallLabels["request_class"] }, now: CallLabels): boolean {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "../../base/schema/message.ts";
-import { compareRequests, withoutValues } from "../../proxy/replay/compare-requests.ts";
+import { compareRequests, withoutValues, withSettings } from "../../proxy/replay/compare-requests.ts";
 
 const says = (text: string): Message => ({ role: "user", parts: [{ type: "text", text }] });
 const classOf = (recorded: string, now: string): string =>
@@ -93,5 +93,22 @@ test("what a command prints costs time in proportion to its length, however it i
   for (const piece of ["1", "a", "1.", "a1", "/tmp/", "-", " ", "f", "1 "]) {
     const text = piece.repeat(1_000_000 / piece.length);
     assert.ok(withoutValues(text).length <= text.length + 20, piece);
+  }
+});
+
+test("other settings are values or words, named in the difference, and never another structure", () => {
+  const recorded = { tool_choice: null, sampling: { temperature: 1, max_tokens: 4096, response_format: { type: "text" } } };
+  const { sampling } = recorded;
+  const same = compareRequests({ messages: [], tools: [] }, { messages: [], tools: [] });
+  for (const [now, name, told] of [
+    [{ ...recorded, sampling: { ...sampling } }, "equal", null],
+    [{ ...recorded, sampling: { ...sampling, max_tokens: 8000 } }, "values", 'the setting max_tokens had "4096" and has "8000"'],
+    [{ ...recorded, tool_choice: "required" as const }, "words", 'the setting tool_choice had "nothing" and has "\\"required\\""'],
+    [{ ...recorded, sampling: { temperature: 1, max_tokens: 4096 } }, "words", "the setting response_format"],
+    [{ ...recorded, sampling: { ...sampling, stop: Array.of("x") } }, "words", "the setting stop"],
+  ] as const) {
+    const { class: found, difference } = withSettings(same, recorded, now);
+    assert.equal(found, name);
+    assert.ok(told === null ? difference === null : difference?.startsWith(told), difference ?? "");
   }
 });

@@ -194,6 +194,16 @@ test("other words go on with the recorded ones, or end the replay where that is 
   }
 });
 
+test("a request with other settings finds its place, gets the recorded answer and says which setting it is", async () => {
+  await using at = await recorded();
+  const client = await at.again({});
+  const said = (await client.say(hi, { tools, tool_choice: "required", temperature: 0.25 })) as Said;
+  assert.deepEqual(said, at.answers[0]);
+  const { replay } = await client.trajectory();
+  assert.deepEqual(replay?.classes, { words: 1 });
+  assert.match(replay?.difference ?? "", /^the setting (tool_choice|temperature) had "nothing" and has/);
+});
+
 test("a harness that asks for more than the record holds gets no sample of a replay", async () => {
   await using at = await recorded();
   const asked = at.engine.exchanges.length;
