@@ -327,6 +327,8 @@ export const CallFinished = z.strictObject({
   continuity: ContinuityRecord.optional(),
   /** The call of another rollout that sampled this turn; the turn was replayed from its record, and is trained there. */
   replayed_from: z.string().optional(),
+  /** What the clock of the replayed record said when this call was begun, and when it had ended. An older release left it out. */
+  recorded_ms: z.strictObject({ begun: z.number().nonnegative(), ended: z.number().nonnegative() }).optional(),
   engine: z.string().nullable(),
   engine_model: z.string().nullable(),
   error: ErrorRecord.nullable(),

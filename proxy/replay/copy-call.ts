@@ -19,6 +19,7 @@ export async function copyCall(
   exchange: Exchange,
   { request, labels, restored, fingerprint, toolsHash }: IdentifiedRequest,
   { call: recorded, tries, finished }: RecordedCall,
+  recorded_ms: CallFinished["recorded_ms"],
 ): Promise<Call> {
   const bases = storageBases(session, restored.parent, labels.agent);
   const { delta, whole } = messageDelta(bases, recorded.messages);
@@ -43,7 +44,7 @@ export async function copyCall(
   const prompt = finished?.prompt_ids ? promptOf(recorded) : null;
   const tokens = prompt && promptTokens(bases, { token_ids: prompt });
   const { pauses: _, ...told } = finished as CallFinished;
-  const ended: CallFinished = { ...told, time, prompt_ids: tokens?.delta ?? null, replayed_from: recorded.id };
+  const ended: CallFinished = { ...told, time, prompt_ids: tokens?.delta ?? null, replayed_from: recorded.id, recorded_ms };
   try {
     run.beginning(
       session.record(

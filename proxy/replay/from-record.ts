@@ -47,7 +47,9 @@ export async function fromRecord(
     }
     void exchange.closed.then(() => replay.given(placed));
     const recorded = replay.answerOf(placed);
-    const call = replay.isOwn ? givenAgain(session, exchange, recorded.call.id) : await copyCall(session, exchange, identified, recorded);
+    const call = replay.isOwn
+      ? givenAgain(session, exchange, recorded.call.id)
+      : await copyCall(session, exchange, identified, recorded, replay.clockOf(placed));
     await session.record(replay.compared(placed, null));
     if (replay.hasGivenAll) await arrive(session, replay);
     return call;

@@ -4,17 +4,17 @@
  */
 import { AlidadeError } from "../../base/errors.ts";
 import type { Message, NeutralRequest, Tool } from "../../base/schema/message.ts";
-import type { Compared, ReplayClass, ReplayEnded } from "../../base/schema/session-log.ts";
+import type { CallFinished, Compared, ReplayClass, ReplayEnded } from "../../base/schema/session-log.ts";
 import { sameJson } from "../../base/wire/same-json.ts";
 import type { CallLabels } from "../dialects/index.ts";
 import type { Call } from "../session/call.ts";
-import { pausedWithin } from "../session/paused-within.ts";
+import { type CallSpan, pausedWithin } from "../session/paused-within.ts";
 import { compareRequests, type RequestComparison, rankOf, shortened, withSettings } from "./compare-requests.ts";
 import { type Cut, isAnswered } from "./cut.ts";
 import { Heard, type RestoredRequest } from "./heard.ts";
 import { isWork } from "./is-work.ts";
 import { LikelyCalls, mostCompared } from "./likely-calls.ts";
-import { clockAt } from "./recorded-clock.ts";
+import { clockAt, type RecordedMoment } from "./recorded-clock.ts";
 import { RecordedOrder } from "./recorded-order.ts";
 import type { RecordedCall, SessionRecording } from "./recording.ts";
 
@@ -58,6 +58,8 @@ export class Replay {
   /** Turns behind which the replayed part has another one. */
   readonly #continued: ReadonlySet<string>;
   readonly #required: readonly RecordedCall[];
+  readonly #answered: readonly RecordedCall[];
+  readonly #spans: readonly CallSpan[];
   readonly #heard = new Heard();
   /** Recorded tool lists, by the lists that were sent in their place. */
   readonly #tools: { sent: readonly Tool[]; recorded: readonly Tool[] }[] = [];
@@ -74,6 +76,8 @@ export class Replay {
     this.#byId = new Map(options.recording.calls.map((one) => [one.call.id, one]));
     const byParent = Map.groupBy(options.recording.calls, ({ call }) => call.begun.parent_call_id ?? null);
     this.#byParent = new Map([...byParent].map(([parent, calls]) => [parent, new LikelyCalls(calls)]));
+    this.#answered = options.recording.calls.filter(({ call }) => options.cut.answered.has(call.id));
+    this.#spans = this.#answered.map(toSpan);
     this.#continued = this.#findContinued();
     this.#required = this.#findRequired();
     this.#order = new RecordedOrder(options.recording, options.cut, options.leastWaitMs);
@@ -246,6 +250,16 @@ export class Replay {
     return edited?.call.id === placed.recorded.call.id ? edited : placed.recorded;
   }
 
+  /** What the record's clock said when this call was begun and had ended: replayed again, its own times are those of a replay. */
+  clockOf({ recorded }: RecordedPlace): NonNullable<CallFinished["recorded_ms"]> {
+    const kept = recorded.finished?.recorded_ms;
+    if (kept !== undefined) return kept;
+    const [begin, end] = [momentOfBegin(recorded), momentOfEnd(recorded)];
+    const before = this.#answered.map(momentOfEnd).filter(({ at }) => at <= end.at);
+    const begun = this.#msAt([...before.filter(({ at }) => at <= begin.at), begin]);
+    return { begun, ended: Math.max(begun, this.#msAt([...before, end])) };
+  }
+
   #isLeft({ comparison }: RecordedPlace): boolean {
     return comparison.class === "structure" || (comparison.class === "words" && this.#options.words === "end");
   }
@@ -327,19 +341,32 @@ export class Replay {
 
   /** From the first call to the end of the replayed part, as the session's clock counted it. */
   #recordedMs(): number {
-    const { recording, cut } = this.#options;
-    const answered = recording.calls.filter(({ call }) => cut.answered.has(call.id));
-    const [first] = answered;
-    if (first === undefined) return 0;
-    const ends = answered.map(({ call, begunAt, endedAt }) => ({ at: endedAt ?? begunAt, time: call.outcome?.time ?? call.begun.time }));
-    const next = cut.next === null ? [] : [{ at: cut.next.begunAt, time: cut.next.call.begun.time }];
-    const spans = answered.map(({ call: { begun, outcome } }) => ({
-      from: begun.time,
-      to: outcome?.time ?? null,
-      pauses: outcome?.pauses ?? [],
-    }));
-    return clockAt(recording.clock, [...ends, ...next], first.call.begun.time, (from, to) => pausedWithin(spans, from, to));
+    const { next } = this.#options.cut;
+    const kept = this.#answered.flatMap(({ finished }) => finished?.recorded_ms?.ended ?? []);
+    const nextMs = next?.finished?.recorded_ms?.begun;
+    const sampled = this.#answered.filter(({ finished }) => finished?.recorded_ms === undefined).map(momentOfEnd);
+    const moments = next === null || nextMs !== undefined ? sampled : [...sampled, momentOfBegin(next)];
+    return [...kept, nextMs ?? 0].reduce((most, ms) => Math.max(most, ms), this.#msAt(moments));
   }
+
+  /** What the clock said at the last of these moments of calls that were sampled. */
+  #msAt(moments: readonly RecordedMoment[]): number {
+    const [first] = this.#answered;
+    if (first === undefined) return 0;
+    return clockAt(this.#options.recording.clock, moments, first.call.begun.time, (from, to) => pausedWithin(this.#spans, from, to));
+  }
+}
+
+function momentOfBegin({ call, begunAt }: RecordedCall): RecordedMoment {
+  return { at: begunAt, time: call.begun.time };
+}
+
+function momentOfEnd({ call, begunAt, endedAt }: RecordedCall): RecordedMoment {
+  return { at: endedAt ?? begunAt, time: call.outcome?.time ?? call.begun.time };
+}
+
+function toSpan({ call: { begun, outcome } }: RecordedCall): CallSpan {
+  return { from: begun.time, to: outcome?.time ?? null, pauses: outcome?.pauses ?? [] };
 }
 
 type FoundPlace = Pick<PlacedRequest, "placed" | "isLater">;

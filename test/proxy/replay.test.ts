@@ -194,6 +194,31 @@ test("other words go on with the recorded ones, or end the replay where that is 
   }
 });
 
+test("a fork of a fork within its replayed part goes on at the clock of the record that was sampled", async () => {
+  await using at = await recorded();
+  const slow = slowed(at.recording);
+  const clockBehind = (recording: SessionRecording, turn: number) =>
+    new Replay({ recording, cut: cutAfter(recording, turn), after: "sample", words: "go_on" }).end("arrived", null)?.recorded_ms;
+  const fork = await at.again({ recording: slow, cut: cutAfter(slow, 3), after: "sample" });
+  await drive(fork, () => "turn 0 took 3 ms");
+  await fork.settled();
+  const again = toRecording(fork.sessionId, await fork.entries());
+  for (const turn of [1, 2]) {
+    const expected = clockBehind(slow, turn);
+    assert.ok((expected ?? 0) >= turn * 60_000);
+    assert.equal(clockBehind(again, turn), expected, `turn ${turn}`);
+  }
+});
+
+/** Each call begins a minute after the one before it. */
+function slowed(recording: SessionRecording): SessionRecording {
+  for (const [index, { call }] of recording.calls.entries()) {
+    call.begun.time += index * 60_000;
+    if (call.outcome) call.outcome.time += index * 60_000;
+  }
+  return recording;
+}
+
 test("a request with other settings finds its place, gets the recorded answer and says which setting it is", async () => {
   await using at = await recorded();
   const client = await at.again({});
