@@ -70,11 +70,11 @@ export function toConversations(trajectory: Trajectory): { rows: ChatRow[]; left
 }
 
 /** A turn in a conversation, and those before it. Chains share what they begin with, so a session's take a link a call. */
-type Link = { call: CallRecord; before: Link | null };
+type ChainLink = { call: CallRecord; before: ChainLink | null };
 
 /** Call id -> the last of the earlier turns that appear unchanged in its conversation; null: none does. */
-export function earlierTurns(calls: readonly CallRecord[]): Map<string, Link | null> {
-  const links = new Map<string, Link>();
+export function earlierTurns(calls: readonly CallRecord[]): Map<string, ChainLink | null> {
+  const links = new Map<string, ChainLink>();
   for (const call of calls) {
     const parent = links.get(call.parent_call_id ?? "");
     links.set(call.call_id, { call, before: parent === undefined ? null : lastWithin(parent, sharedMessages(call, parent.call)) });
@@ -83,15 +83,15 @@ export function earlierTurns(calls: readonly CallRecord[]): Map<string, Link | n
 }
 
 /** The child still has the part of the parent's conversation that lies before the first difference. */
-function lastWithin(parent: Link, shared: number): Link | null {
-  let link: Link | null = parent;
+function lastWithin(parent: ChainLink, shared: number): ChainLink | null {
+  let link: ChainLink | null = parent;
   // Requests grow along a chain: what is before a turn that is within is within too.
   while (link !== null && link.call.input.length >= shared) link = link.before;
   return link;
 }
 
 /** The calls of these chains. */
-function continuedBy(chains: Iterable<Link | null>): Set<CallRecord> {
+function continuedBy(chains: Iterable<ChainLink | null>): Set<CallRecord> {
   const continued = new Set<CallRecord>();
   for (const chain of chains)
     for (let link = chain; link !== null && !continued.has(link.call); link = link.before) continued.add(link.call);
@@ -106,9 +106,9 @@ function sharedMessages(call: CallRecord, parent: CallRecord): number {
   return call.input[length] === parent.output ? length + 1 : length;
 }
 
-function toRow(leaf: CallRecord, before: Link | null, owned: Set<string>, trajectory: Trajectory): ChatRow {
+function toRow(leaf: CallRecord, before: ChainLink | null, owned: Set<string>, trajectory: Trajectory): ChatRow {
   const earlier = new Map<number, string>();
-  for (let link: Link | null = { call: leaf, before }; link !== null; link = link.before)
+  for (let link: ChainLink | null = { call: leaf, before }; link !== null; link = link.before)
     earlier.set(link.call.input.length, link.call.call_id);
   const ids = [...leaf.input, ...(leaf.output === null ? [] : [leaf.output])];
   const messages = ids.flatMap((id, at) => {
