@@ -31,6 +31,9 @@ export type System = {
   changes: string[];
 };
 
+/** Without it apt takes the name of a package that is not there for a pattern, and installs all that it matches. */
+export const onlyExactNames = "APT::Cmd::Pattern-Only";
+
 /** Streams mmdebstrap's tar straight into the engine: no temporary file, no root file system on our disk. */
 export async function bootstrap(docker: Docker, system: System, sources: DebianSources, signal: AbortSignal): Promise<void> {
   const { image, packages, left_out, changes } = system;
@@ -44,6 +47,8 @@ export async function bootstrap(docker: Docker, system: System, sources: DebianS
       "--quiet",
       "--variant=minbase",
       `--include=${packages.join(",")}`,
+      `--aptopt=${onlyExactNames} "true"`,
+      '--customize-hook=rm "$1/etc/apt/apt.conf.d/99mmdebstrap"', // it would hold for the image's own apt
       "--dpkgopt=force-unsafe-io", // the result is a tar stream: nothing to sync
       ...left_out.map((path) => `--dpkgopt=path-exclude=${path}`),
       sources.suite,

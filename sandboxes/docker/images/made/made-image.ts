@@ -12,7 +12,7 @@ import type { PrepareOptions } from "../../../sandbox.ts";
 import { dockerClient, perEngine } from "../../client.ts";
 import { engineEvents } from "../engine-events.ts";
 import { hasImage } from "../has-image.ts";
-import { bootstrap, debianSources } from "./bootstrap.ts";
+import { bootstrap, debianSources, onlyExactNames } from "./bootstrap.ts";
 
 const defaultSuite = "bookworm";
 const from = `debian:${defaultSuite}-slim`;
@@ -86,7 +86,7 @@ async function dockerBuild(
   const dockerfile = [
     `FROM ${from}`,
     "ENV DEBIAN_FRONTEND=noninteractive",
-    `RUN apt-get update && apt-get install -y --no-install-recommends ${packages.join(" ")} && rm -rf /var/lib/apt/lists/* ${left_out.join(" ")}`,
+    `RUN apt-get update && apt-get install -y --no-install-recommends -o ${onlyExactNames}=true ${packages.join(" ")} && rm -rf /var/lib/apt/lists/* ${left_out.join(" ")}`,
     ...changes,
     "",
   ].join("\n");

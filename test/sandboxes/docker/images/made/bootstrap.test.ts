@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -16,7 +16,7 @@ test("a bootstrap that is aborted leaves no torn image", { timeout: 300_000 }, a
     return rm(place, { recursive: true });
   });
   const mmdebstrap = join(place, "mmdebstrap");
-  await writeFile(mmdebstrap, "#!/bin/sh\necho torn\nexec sleep 1000\n");
+  await writeFile(mmdebstrap, `#!/bin/sh\nprintf '%s\\n' "$@" > ${place}/arguments\necho torn\nexec sleep 1000\n`);
   await chmod(mmdebstrap, 0o755);
 
   const stop = new AbortController();
@@ -35,4 +35,5 @@ test("a bootstrap that is aborted leaves no torn image", { timeout: 300_000 }, a
   const system = { image: "test/torn:1", packages: [], left_out: [], changes: [] };
   await assert.rejects(bootstrap(docker, system, { suite: "bookworm", files: [] }, stop.signal));
   assert.deepEqual([...images], []);
+  assert.match(await readFile(join(place, "arguments"), "utf8"), /^--aptopt=APT::Cmd::Pattern-Only "true"$/m);
 });
