@@ -105,7 +105,8 @@ test("forks are a group of their own that says where it comes from, and train wh
     for (const { rollout_id, summary } of forks) {
       assert.notEqual(rollout_id, record.rollout_id);
       assert.ok((summary?.trainable_tokens ?? 0) > 0);
-      assert.ok((summary?.trainable_tokens ?? 0) < (summary?.sampled_tokens ?? 0));
+      assert.equal(summary?.trainable_tokens, summary?.sampled_tokens);
+      assert.ok((summary?.replayed_tokens ?? 0) > 0);
     }
   });
 });
