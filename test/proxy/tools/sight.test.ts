@@ -12,7 +12,7 @@ const shows = (base64: string) => ({ type: "image_url", image_url: { url: `data:
 
 type Asked = { id: string; name: string; arguments: string };
 
-/** A model that asks for a screenshot, and a service that gives one. `before`: what the same turn asks for first. */
+/** Starts a model that asks for a screenshot, and a service that gives one. `before`: calls that the same turn makes first. */
 async function withScreen(service = "shop", before: Asked[] = []): Promise<ToolsAt> {
   const place = placeOf({
     [service]: rawService((message) => {
