@@ -10,12 +10,13 @@ import { ChatRequest, knownId, parseBody, room, toSampling } from "./requests.ts
 import { renderChat } from "./template.ts";
 import { toPromptLogprobs } from "./text-completions.ts";
 import { encode } from "./tokenizer/vocabulary.ts";
-import { type Counted, readTurn, type TokenPiece, toLogprob, toUsage } from "./turn.ts";
+import { type Counted, readTurn, type TokenPiece, toLogprob, toNumberedLogprob, toUsage } from "./turn.ts";
 import { type TurnDelta, TurnParser } from "./turn-parser.ts";
 
 export async function chatCompletions(model: PracticeModel, exchange: PracticeExchange): Promise<void> {
   const request = parseBody(ChatRequest, exchange.body);
   model.check(request.model);
+  model.checkListed({ top_logprobs: request.top_logprobs, prompt_logprobs: request.prompt_logprobs });
   const tools = request.tool_choice === "none" ? [] : (request.tools ?? []);
   const given = request.kv_transfer_params?.prompt_token_ids;
   const pictures = picturesOf(request.messages);
@@ -172,7 +173,8 @@ function toToolCall(call: { name: string; arguments: string }) {
 function toLogprobs(request: ChatRequest, pieces: readonly TokenPiece[]): unknown {
   if (!request.logprobs) return null;
   const top = request.top_logprobs ?? 0;
-  return { content: pieces.map(({ token }) => ({ ...toLogprob(token), top_logprobs: token.top.slice(0, top).map(toLogprob) })) };
+  const toWire = request.return_tokens_as_token_ids ? toNumberedLogprob : toLogprob;
+  return { content: pieces.map(({ token }) => ({ ...toWire(token), top_logprobs: token.top.slice(0, top).map(toWire) })) };
 }
 
 function withReasoning(usage: Counted, reader: TurnReader): Record<string, unknown> {

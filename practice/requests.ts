@@ -9,8 +9,6 @@ import { ChatMessage, ChatTool } from "./template.ts";
 import { inputIds } from "./tokenizer/vocabulary.ts";
 import { WireError } from "./wire-error.ts";
 
-/** vLLM's default for --max-logprobs. */
-const maxLogprobs = 20;
 /** A grammar is searched at every token: what is larger is no list of plays. */
 const maxChoices = 1_000;
 const maxChoiceLength = 100_000;
@@ -20,6 +18,9 @@ const Stop = z
   .union([z.string().min(1), z.array(z.string().min(1)).max(16)])
   .nullish()
   .transform((stop) => (typeof stop === "string" ? [stop] : (stop ?? [])));
+
+/** How many tokens to list at each place. The server's --max-logprobs is the bound. */
+export const LogprobCount = z.number().int().min(0).nullish();
 
 export const samplingFields = {
   model: z.string().nullish(),
@@ -40,7 +41,9 @@ export const samplingFields = {
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   return_token_ids: z.boolean().nullish(),
-  prompt_logprobs: z.number().int().min(0).max(maxLogprobs).nullish(),
+  /** Logprobs name their tokens by ids instead of texts. */
+  return_tokens_as_token_ids: z.boolean().nullish(),
+  prompt_logprobs: LogprobCount,
   structured_outputs: z
     .looseObject({
       choice: z.array(z.string().max(maxChoiceLength)).min(1).max(maxChoices).nullish(),
@@ -71,7 +74,7 @@ export const ChatRequest = z.looseObject({
     .nullish(),
   max_completion_tokens: z.number().int().min(1).nullish(),
   logprobs: z.boolean().nullish(),
-  top_logprobs: z.number().int().min(0).max(maxLogprobs).nullish(),
+  top_logprobs: LogprobCount,
   cache_salt: z.string().nullish(),
   /** vLLM's place for a prompt that is given as ids: it is sampled on as it stands, and no message is rendered. */
   kv_transfer_params: z.looseObject({ prompt_token_ids: z.array(TokenId).min(1).nullish() }).nullish(),
@@ -81,7 +84,7 @@ export type ChatRequest = z.infer<typeof ChatRequest>;
 export const CompletionRequest = z.looseObject({
   ...samplingFields,
   prompt: z.union([z.string().min(1), z.array(TokenId).min(1)]),
-  logprobs: z.number().int().min(0).max(maxLogprobs).nullish(),
+  logprobs: LogprobCount,
   echo: z.literal(false, { error: "use prompt_logprobs" }).nullish(),
   suffix: unsupported("not supported"),
 });

@@ -10,7 +10,7 @@ import { score } from "./generation.ts";
 import { askedForm } from "./grammar/asked-form.ts";
 import type { PracticeModel } from "./model/practice-model.ts";
 import { expandPictures, picturesOf } from "./pictures.ts";
-import { ChatRequest, knownId, parseBody, room, samplingFields, TokenId, toSampling } from "./requests.ts";
+import { ChatRequest, knownId, LogprobCount, parseBody, room, samplingFields, TokenId, toSampling } from "./requests.ts";
 import { ChatTool, renderChat } from "./template.ts";
 import { toPromptLogprobs } from "./text-completions.ts";
 import { encode } from "./tokenizer/vocabulary.ts";
@@ -73,7 +73,15 @@ export function render(model: PracticeModel, exchange: PracticeExchange): void {
   });
 }
 
-const { model: _model, stream: _stream, n: _n, return_token_ids: _ids, stream_options: _options, ...paramFields } = samplingFields;
+const {
+  model: _model,
+  stream: _stream,
+  n: _n,
+  return_token_ids: _ids,
+  return_tokens_as_token_ids: _names,
+  stream_options: _options,
+  ...paramFields
+} = samplingFields;
 
 const GenerateRequest = z.looseObject({
   token_ids: z.array(TokenId).min(1),
@@ -81,7 +89,7 @@ const GenerateRequest = z.looseObject({
   content_parts: z.array(z.looseObject({ type: z.literal("image_url"), url: z.string() })).nullish(),
   // With null tensors vLLM takes them from its cache: a request that says so is a mistake of ours.
   features: z.null({ error: "not taken here: send content_parts" }).optional(),
-  sampling_params: z.looseObject({ ...paramFields, logprobs: z.number().int().min(0).max(20).nullish() }),
+  sampling_params: z.looseObject({ ...paramFields, logprobs: LogprobCount }),
   output_mode: z.enum(["tokens", "derender"]).default("tokens"),
   parse_context: z
     .strictObject({
@@ -101,6 +109,7 @@ export async function generate(model: PracticeModel, exchange: PracticeExchange)
   const request = parseBody(GenerateRequest, exchange.body);
   const { sampling_params: params, parse_context: context, output_mode: mode } = request;
   model.check(request.model);
+  model.checkListed({ "sampling_params.logprobs": params.logprobs, "sampling_params.prompt_logprobs": params.prompt_logprobs });
   if (request.stream) throw new WireError(400, `output_mode='${mode}' does not support stream=true.`, "stream");
   if (mode === "derender" && !context)
     throw new WireError(400, "output_mode='derender' requires parse_context on a server with a tool or reasoning parser.");

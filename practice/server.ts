@@ -12,7 +12,7 @@ import type { AddressInfo } from "node:net";
 import { parseArgs } from "node:util";
 import { chatCompletions } from "./chat-completions.ts";
 import { PracticeExchange } from "./exchange.ts";
-import { PracticeModel } from "./model/practice-model.ts";
+import { defaultMaxLogprobs, PracticeModel } from "./model/practice-model.ts";
 import type { LogprobsMode } from "./model/sampler.ts";
 import { expandPictures, picturesOf } from "./pictures.ts";
 import { DetokenizeRequest, knownId, parseBody, TokenizeRequest } from "./requests.ts";
@@ -125,7 +125,7 @@ function metrics(model: PracticeModel, running: number): string {
 const defaultMaxModelLen = 65_536;
 
 const usage =
-  "usage: server.ts [--weights FOLDER] [--port N] [--seed N] [--max-model-len N] [--model NAME] [--logprobs-mode raw_logprobs|processed_logprobs] [--no-scale-out]";
+  "usage: server.ts [--weights FOLDER] [--port N] [--seed N] [--max-model-len N] [--model NAME] [--logprobs-mode raw_logprobs|processed_logprobs] [--max-logprobs N] [--no-scale-out]";
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -136,6 +136,7 @@ async function main(): Promise<void> {
       "max-model-len": { type: "string" },
       model: { type: "string", default: "practice" },
       "logprobs-mode": { type: "string", default: "raw_logprobs" },
+      "max-logprobs": { type: "string", default: String(defaultMaxLogprobs) },
       "no-scale-out": { type: "boolean", default: false },
     },
   });
@@ -144,6 +145,7 @@ async function main(): Promise<void> {
     name: values.model,
     seed: toInteger("--seed", values.seed, Number.MIN_SAFE_INTEGER),
     logprobsMode: toLogprobsMode(values["logprobs-mode"]),
+    maxLogprobs: toInteger("--max-logprobs", values["max-logprobs"], 0),
     scaleOut: !values["no-scale-out"],
   };
   const model =

@@ -13,6 +13,7 @@ import { z } from "zod";
 import { AlidadeError, messageOf } from "../base/errors.ts";
 import { BoundedOutput } from "../base/host/bounded-output.ts";
 import { readJson } from "../base/schema/read-json.ts";
+import type { LogprobsMode } from "./model/sampler.ts";
 
 /** It takes a fraction of a second; a machine that needs longer than this is not going to run it. */
 const startLimitMs = 30_000;
@@ -30,6 +31,10 @@ export type PracticeEngineOptions = {
   maxModelLen?: number;
   /** The name under which it serves; `practice` when left out. */
   model?: string;
+  /** `processed_logprobs`: those after temperature and cut, so that lists show which tokens the cut kept. Left out: raw ones. */
+  logprobsMode?: LogprobsMode;
+  /** The most tokens that it lists at one place; 20 when left out. */
+  maxLogprobs?: number;
   /** Without the routes of disaggregated serving. */
   noScaleOut?: boolean;
   /** Ends the engine, also while it starts. */
@@ -74,8 +79,10 @@ function serverPath(): string {
   return fileURLToPath(new URL(`./server${extname(import.meta.url)}`, import.meta.url));
 }
 
-function toArguments({ weights, seed, port, maxModelLen, model, noScaleOut }: PracticeEngineOptions): string[] {
-  const flags = { weights, port, seed, "max-model-len": maxModelLen, model };
+function toArguments({ noScaleOut, ...options }: PracticeEngineOptions): string[] {
+  const { weights, port, seed, maxModelLen, model, logprobsMode, maxLogprobs } = options;
+  const named = { "max-model-len": maxModelLen, "logprobs-mode": logprobsMode, "max-logprobs": maxLogprobs };
+  const flags = { weights, port, seed, model, ...named };
   const words = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}=${value}`]));
   return noScaleOut ? [...words, "--no-scale-out"] : words;
 }

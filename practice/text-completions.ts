@@ -7,7 +7,7 @@ import type { PracticeModel } from "./model/practice-model.ts";
 import { readAs } from "./pictures.ts";
 import { CompletionRequest, knownId, parseBody, room, toSampling } from "./requests.ts";
 import { encode, textOfToken } from "./tokenizer/vocabulary.ts";
-import { type Counted, readTurn, type TokenPiece, toUsage } from "./turn.ts";
+import { type Counted, readTurn, type TokenPiece, toNumberedToken, toUsage } from "./turn.ts";
 import { WireError } from "./wire-error.ts";
 
 /** vLLM's, and OpenAI's, for this route. */
@@ -16,6 +16,7 @@ const defaultMaxTokens = 16;
 export async function textCompletions(model: PracticeModel, exchange: PracticeExchange): Promise<void> {
   const request = parseBody(CompletionRequest, exchange.body);
   model.check(request.model);
+  model.checkListed({ logprobs: request.logprobs, prompt_logprobs: request.prompt_logprobs });
   if (request.stream && typeof request.prompt_logprobs === "number")
     throw new WireError(400, "`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs");
   const promptIds = typeof request.prompt === "string" ? encode(request.prompt) : request.prompt.map(knownId);
@@ -115,15 +116,15 @@ class Offsets {
 
 function toLogprobs(request: CompletionRequest, pieces: readonly TokenPiece[], offsets: Offsets): unknown {
   if (typeof request.logprobs !== "number") return null;
-  const tokens = pieces.map(({ token }) => textOfToken(token.id));
+  const nameOf = request.return_tokens_as_token_ids ? toNumberedToken : textOfToken;
   return {
-    text_offset: tokens.map((text) => offsets.next(text)),
+    text_offset: pieces.map(({ token }) => offsets.next(textOfToken(token.id))),
     token_logprobs: pieces.map(({ token }) => token.logprob),
-    tokens,
+    tokens: pieces.map(({ token }) => nameOf(token.id)),
     // Keyed by text, as the protocol has it: where two tokens read alike the likelier one stays.
     top_logprobs: pieces.map(({ token }) => {
       const listed = token.top.length > 0 ? token.top : [token];
-      return Object.fromEntries(listed.toReversed().map(({ id, logprob }) => [textOfToken(id), logprob]));
+      return Object.fromEntries(listed.toReversed().map(({ id, logprob }) => [nameOf(id), logprob]));
     }),
   };
 }

@@ -44,6 +44,15 @@ export function toLogprob(token: { id: number; logprob: number }) {
   return { token: text, logprob: token.logprob, bytes: [...Buffer.from(text)] };
 }
 
+/** Names the token by its id, as vLLM does for `return_tokens_as_token_ids`: texts of tokens are not unique. */
+export function toNumberedLogprob(token: { id: number; logprob: number }) {
+  return { ...toLogprob(token), token: toNumberedToken(token.id) };
+}
+
+export function toNumberedToken(id: number): string {
+  return `token_id:${id}`;
+}
+
 export function toUsage({ prompt_tokens, completion_tokens, cached_tokens }: Counted) {
   return {
     prompt_tokens,

@@ -4,7 +4,17 @@ import { WireError } from "../wire-error.ts";
 import { type LlamaFolder, readLlamaFolder } from "./llama-folder.ts";
 import type { LogprobsMode } from "./sampler.ts";
 
-type ModelOptions = { name: string; seed: number; maxModelLen: number; scaleOut?: boolean; logprobsMode?: LogprobsMode };
+type ModelOptions = {
+  name: string;
+  seed: number;
+  maxModelLen: number;
+  scaleOut?: boolean;
+  logprobsMode?: LogprobsMode;
+  maxLogprobs?: number;
+};
+
+/** vLLM's default for --max-logprobs. */
+export const defaultMaxLogprobs = 20;
 
 export class PracticeModel {
   readonly name: string;
@@ -15,6 +25,8 @@ export class PracticeModel {
   readonly folder: string | null;
   /** The weights; others take the place of these for requests that begin later. */
   policy: PracticePolicy;
+  /** The most tokens that an answer lists at one place. */
+  readonly #maxLogprobs: number;
   readonly #options: ModelOptions;
   #requests = 0;
 
@@ -23,6 +35,7 @@ export class PracticeModel {
     this.maxModelLen = options.maxModelLen;
     this.scaleOut = options.scaleOut ?? true;
     this.folder = taught?.folder ?? null;
+    this.#maxLogprobs = options.maxLogprobs ?? defaultMaxLogprobs;
     this.#options = options;
     this.policy = newPolicy({ ...options, ...(taught && { weights: taught.read.weights, version: taught.read.version }) });
   }
@@ -53,6 +66,13 @@ export class PracticeModel {
   nextSeed(): number {
     this.#requests += 1;
     return -this.#requests;
+  }
+
+  /** Refuses longer lists of tokens than the server gives. `asked`: their lengths, by the request's field. */
+  checkListed(asked: Record<string, number | null | undefined>): void {
+    for (const [field, count] of Object.entries(asked))
+      if ((count ?? 0) > this.#maxLogprobs)
+        throw new WireError(400, `Invalid ${field}: ${count} is above the ${this.#maxLogprobs} that are listed at most`, field);
   }
 
   /** Refuses a request for another model. */

@@ -239,6 +239,33 @@ test("prompt_logprobs of the completions route give back what chat recorded", as
   }
 });
 
+test("return_tokens_as_token_ids names tokens of logprobs by their ids, in both routes", async () => {
+  const numbered = { ...hello, max_tokens: 4, top_logprobs: 3, return_tokens_as_token_ids: true };
+  const [choice] = (await ask(numbered)).choices;
+  const names = (choice.token_ids ?? []).map((id) => `token_id:${id}`);
+  assert.deepEqual(
+    choice.logprobs?.content.map(({ token }) => token),
+    names,
+  );
+  for (const { top_logprobs } of choice.logprobs?.content ?? [])
+    for (const entry of top_logprobs) assert.match(z.looseObject({ token: z.string() }).parse(entry).token, /^token_id:\d+$/);
+  const answer = await post("/v1/completions", { ...numbered, prompt: "hello", logprobs: 2 });
+  const Completion = z.looseObject({
+    choices: z.tuple([
+      z.looseObject({
+        token_ids: z.array(z.number()),
+        logprobs: z.looseObject({ tokens: z.array(z.string()), top_logprobs: z.array(z.record(z.string(), z.number())) }),
+      }),
+    ]),
+  });
+  const [text] = Completion.parse(answer.body).choices;
+  assert.deepEqual(
+    text.logprobs.tokens,
+    text.token_ids.map((id) => `token_id:${id}`),
+  );
+  for (const [at, listed] of text.logprobs.top_logprobs.entries()) assert.ok(`token_id:${text.token_ids[at]}` in listed);
+});
+
 test("a prompt of ids continues the same conversation as its text", async () => {
   const text = await post("/v1/completions", { prompt: "hello <|im_start|>", seed: 3, max_tokens: 20 });
   const tokens = z

@@ -40,6 +40,22 @@ test("the vllm adapter finds in it all that training needs", async () => {
   }
 });
 
+test("with processed logprobs it tells which tokens a cut kept, for a top_k below the longest list", async () => {
+  const kept = [];
+  for (const maxLogprobs of [20, 300]) {
+    await using engine = await startPracticeEngine({ maxModelLen: 2048, logprobsMode: "processed_logprobs", maxLogprobs });
+    const client = vllm.create({ baseUrl: engine.url, apiKey: null });
+    const facts = await client.probe(AbortSignal.timeout(20_000));
+    kept.push([facts.logprob_semantics, facts.support]);
+    await client.close();
+  }
+  // Lists are asked for in lengths of 20, 64, 256 and 1024.
+  assert.deepEqual(kept, [
+    ["processed", { most: 20, bounded: false }],
+    ["processed", { most: 256, bounded: false }],
+  ]);
+});
+
 test("a turn through the vllm adapter has a logprob for every id, and its call in one piece", async () => {
   await using engine = await startPracticeEngine({ maxModelLen: 2048 });
   const client = vllm.create({ baseUrl: engine.url, apiKey: null });

@@ -36,7 +36,7 @@ type Wanted = Config["engine"] & Partial<Omit<NonNullable<Config["engines"]>[num
 
 async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSignal): Promise<EngineSpec> {
   const kind = await engineRegistry.load(wanted.kind);
-  const practice = wanted.url === "practice" ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed })) : null;
+  const practice = wanted.url === "practice" ? scope.use(await startPracticeEngine({ signal, seed: practiceSeed, ...tellsKept })) : null;
   const engine = kind.create({ baseUrl: practice?.url ?? urlOf(wanted.url ?? kind.defaultUrl, wanted.field), apiKey: keyOf(wanted) });
   scope.defer(() => engine.close());
   // The only weights with a name known in advance: the practice engine's, named by their seed.
@@ -56,6 +56,9 @@ async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSi
 
 /** With these random weights the demo's right and wrong fixes come out about as often; any other number works as well. */
 const practiceSeed = 10;
+
+/** As vLLM with `--logprobs-mode processed_logprobs`, so that calls with a cut have their kept tokens on record. */
+const tellsKept = { logprobsMode: "processed_logprobs", maxLogprobs: 1024 } as const;
 
 function urlOf(text: string | undefined, field: string): string {
   // Random weights must never become a policy by accident, so there is no default.
