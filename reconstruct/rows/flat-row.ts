@@ -30,27 +30,26 @@ export const FlatSegment = z.strictObject({
 });
 
 /**
- * The experts that the row's tokens from `start` to before `start + length` took. They lie in a file beside the export, named by its
- * hash, from its row `row` on. Each row of the file has `layers` × `top_k` numbers of `dtype`, little-endian.
+ * Numbers of the row's tokens from `start` to before `start + length`. They lie in a file beside the export, named by its hash. The
+ * file has a row for each token; `row` is that of the token `start`.
  */
-export const RowRouting = z.strictObject({
+const RowNumbers = z.strictObject({
   start: z.number().int().nonnegative(),
   length: z.number().int().positive(),
   sha256: z.string(),
   row: z.number().int().nonnegative(),
+});
+
+/** The experts that the tokens took. Each row of the file has `layers` × `top_k` numbers of `dtype`, little-endian. */
+export const RowRouting = RowNumbers.extend({
   layers: z.number().int().positive(),
   top_k: z.number().int().positive(),
   dtype: RoutingType,
 });
 export type RowRouting = z.infer<typeof RowRouting>;
 
-/** Which tokens the sampling kept at the places of some tokens of a row, as a part of a file (`SupportRecord` of the session log). */
-export const RowSupport = z.strictObject({
-  /** The row's token that `row` is about. */
-  start: z.number().int().nonnegative(),
-  length: z.number().int().positive(),
-  sha256: z.string(),
-  row: z.number().int().nonnegative(),
+/** The tokens that the sampling kept at these places. `SupportRecord` of the session log says how the file is written. */
+export const RowSupport = RowNumbers.extend({
   /** How many rows the file has: its ids begin behind so many counts. */
   rows: z.number().int().positive(),
 });
