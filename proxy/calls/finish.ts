@@ -5,8 +5,7 @@ import type { CallRun } from "../session/call-run.ts";
 import type { Session } from "../session/session.ts";
 import { decodeDifference } from "./decode-difference.ts";
 import type { GenerationResult } from "./generation.ts";
-import { keepRouting } from "./numbers/keep-routing.ts";
-import { keepSupport } from "./numbers/keep-support.ts";
+import { keepNumbers } from "./numbers/keep-numbers.ts";
 import { recordFinished } from "./record-finished.ts";
 import type { CallSurroundings } from "./surroundings.ts";
 import { toolTimes } from "./tool-times.ts";
@@ -26,8 +25,7 @@ export async function finish(
     time: now,
     call_id: call.id,
     ...rest,
-    ...keepRouting(session, routed),
-    ...keepSupport(session, supported),
+    ...keepNumbers(session, { routed, supported }),
     prompt_ids: prompt?.delta ?? null,
     ...(pauses.length > 0 ? { pauses } : {}),
   };

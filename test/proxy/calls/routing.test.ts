@@ -9,7 +9,7 @@ import type { Policy } from "../../../base/schema/policy.ts";
 import type { CallFinished, LogLine } from "../../../base/schema/session-log.ts";
 import { readRouting } from "../../../engines/vllm/routing.ts";
 import { wholeAnswer } from "../../../engines/vllm/whole-answer.ts";
-import { keepRouting, mostRoutingBytes } from "../../../proxy/calls/numbers/keep-routing.ts";
+import { keepNumbers, mostNumberBytes } from "../../../proxy/calls/numbers/keep-numbers.ts";
 import { type SampledRouting, sampledRouting } from "../../../proxy/calls/numbers/sampled-routing.ts";
 import { reconstruct, selectRows } from "../../../reconstruct/index.ts";
 import { isRouted } from "../../../reconstruct/rows/place-routing.ts";
@@ -248,9 +248,9 @@ test("a session keeps experts up to its bound, counted by its log, and names why
   const sampled: SampledRouting = { base_call_id: null, start: 0, rows: 1, layers: 2, top_k: 2, dtype: "uint8", bytes };
   const kept: string[] = [];
   const media = { keep: (sha256: string) => void kept.push(sha256) } as unknown as typeof session.media;
-  const keep = (numberBytes: number) => keepRouting({ media, state: { numberBytes } }, sampled);
-  assert.ok(keep(mostRoutingBytes - 4).routing);
-  assert.deepEqual(keep(mostRoutingBytes - 3), { routing_missing: "not_kept" });
+  const keep = (numberBytes: number) => keepNumbers({ media, state: { numberBytes } }, { routed: sampled, supported: null });
+  assert.ok(keep(mostNumberBytes - 4).routing);
+  assert.deepEqual(keep(mostNumberBytes - 3), { routing_missing: "not_kept" });
   assert.equal(kept.length, 1);
 });
 

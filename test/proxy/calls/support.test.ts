@@ -4,8 +4,7 @@ import { hash } from "node:crypto";
 import { test } from "node:test";
 import type { CallFinished } from "../../../base/schema/session-log.ts";
 import { exporterNamed } from "../../../exporters/registry.ts";
-import { mostRoutingBytes } from "../../../proxy/calls/numbers/keep-routing.ts";
-import { keepSupport } from "../../../proxy/calls/numbers/keep-support.ts";
+import { keepNumbers, mostNumberBytes } from "../../../proxy/calls/numbers/keep-numbers.ts";
 import { HeldSets, mostSupportIds, sampledSupport } from "../../../proxy/calls/numbers/sampled-support.ts";
 import { reconstruct, selectRows } from "../../../reconstruct/index.ts";
 import type { ScriptedEngine, ScriptedReply } from "../../fakes/engines/scripted-engine.ts";
@@ -133,9 +132,11 @@ test("sets that would fill the session's room beside its log are not kept", () =
   const kept: string[] = [];
   const media = { keep: (sha256: string) => void kept.push(sha256), read: () => Buffer.alloc(0) };
   const made = sampledSupport([[1]], 1);
-  const keep = (numberBytes: number) => keepSupport({ media, state: { numberBytes } }, made);
-  assert.deepEqual([keep(mostRoutingBytes - 7), kept.length], [{ support_missing: "not_kept" }, 0]);
-  assert.ok(keep(mostRoutingBytes - 8).support);
+  const keep = (numberBytes: number) => keepNumbers({ media, state: { numberBytes } }, { routed: null, supported: made });
+  assert.deepEqual([keep(mostNumberBytes - 7), kept.length], [{ support_missing: "not_kept" }, 0]);
+  assert.ok(keep(mostNumberBytes - 8).support);
   assert.equal(kept.length, 1);
-  assert.deepEqual(keepSupport({ media: null, state: { numberBytes: 0 } }, made), { support_missing: "not_kept" });
+  assert.deepEqual(keepNumbers({ media: null, state: { numberBytes: 0 } }, { routed: null, supported: made }), {
+    support_missing: "not_kept",
+  });
 });
