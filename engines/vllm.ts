@@ -5,10 +5,9 @@
  */
 
 import { z } from "zod";
-import { AlidadeError, messageOf } from "../base/errors.ts";
+import { AlidadeError } from "../base/errors.ts";
 import { imagesIn } from "../base/media/stored-picture.ts";
 import type { Prompt, Sampling } from "../base/schema/message.ts";
-import { readJson } from "../base/schema/read-json.ts";
 import { IdText } from "../base/tokens/id-text.ts";
 import { foldImages } from "../base/tokens/image-spans.ts";
 import { SseDecoder, type TakeFrame } from "../base/wire/sse.ts";
@@ -38,19 +37,18 @@ import { EngineClient } from "./http/engine-client.ts";
 import { gauge } from "./http/metrics.ts";
 import { pulled } from "./http/pulled.ts";
 import { ChunkReader } from "./vllm/chunks.ts";
-import { askedList, listFields, listLengths } from "./vllm/listed-support.ts";
-import { type ChatRender, probePictures, renderChat, samplePictured, scorePictured } from "./vllm/pictures.ts";
 import {
-  listsKept,
-  ProbeAnswer,
-  probeBody,
-  refused,
-  toProbed,
-  type VllmProbe,
-  whyNotTrainable,
-  withBest,
-  withWeights,
-} from "./vllm/probe.ts";
+  findGrammarLogprobs,
+  findMostListed,
+  findTokenIn,
+  probeCold,
+  probeWarm,
+  type TokenInField,
+  whyNoTokenIn,
+} from "./vllm/find-abilities.ts";
+import { askedList, listFields } from "./vllm/listed-support.ts";
+import { type ChatRender, probePictures, renderChat, samplePictured, scorePictured } from "./vllm/pictures.ts";
+import { whyNotTrainable, withWeights } from "./vllm/probe.ts";
 import { PromptLogprobs, toRankedTokens } from "./vllm/prompt-logprobs.ts";
 import { readRouting } from "./vllm/routing.ts";
 import { vllmSampledNothing, wholeSampledNothing } from "./vllm/sampled-nothing.ts";
@@ -61,16 +59,6 @@ export const vllm: EngineKind = {
   title: "vLLM's OpenAI-compatible server (and what speaks its wire, such as the practice engine)",
   create: (options) => new VllmEngine(options),
 };
-
-/**
- * How the chat route is told the prompt's ids, so that it renders nothing and does everything else: its parsers, its
- * grammars, its stream. 0.32 has them in a field of disaggregated serving; a field of their own is proposed. A server
- * that knows neither ignores them without a word, and only the prompt that it echoes says so.
- */
-const tokenInFields: readonly TokenInField[] = [["kv_transfer_params", "prompt_token_ids"], ["prompt_token_ids"]];
-
-/** The keys that lead to it. */
-type TokenInField = readonly string[];
 
 /**
  * Without a live reader, vLLM is asked for chunks of this many tokens. One token a chunk costs both sides more than the
@@ -117,7 +105,7 @@ class VllmEngine implements Engine {
     if (model === null) return facts;
     this.#wording = facts;
     facts.weight_version = await this.weightVersion(signal);
-    const cold = await this.#coldProbe(model, signal);
+    const cold = await probeCold(this.#client, model, signal);
     this.#extras = cold.accepted;
     facts.token_ids = cold.prompt_ids && cold.token_ids;
     facts.logprobs = cold.logprob !== null;
@@ -125,16 +113,16 @@ class VllmEngine implements Engine {
     this.#tellsRouting = cold.routing && facts.token_ids;
     if (this.#tellsRouting) facts.routing = "not_live";
     if (facts.logprobs) {
-      const warm = cold.best === null ? null : await this.#probeOnce({ ...probeBody(model, 2), ...withBest }, signal);
+      const warm = cold.best === null ? null : await probeWarm(this.#client, model, signal);
       facts.logprob_semantics = logprobKind(cold.best, warm?.best ?? null);
     }
-    this.#mostListed = facts.logprob_semantics === "processed" && facts.token_ids ? await this.#findMostListed(model, signal) : 0;
+    this.#mostListed = facts.logprob_semantics === "processed" && facts.token_ids ? await findMostListed(this.#client, model, signal) : 0;
     if (this.#mostListed > 0) facts.support = { most: this.#mostListed, bounded: false };
-    if (facts.logprobs) facts.grammar_logprobs = await this.#grammarLogprobs(model, signal);
+    if (facts.logprobs) facts.grammar_logprobs = await findGrammarLogprobs(this.#client, model, signal);
     this.#maxModelLen = facts.max_model_len;
-    this.#tokenIn = facts.token_ids ? await this.#findTokenIn(model, signal) : null;
+    this.#tokenIn = facts.token_ids ? await findTokenIn(this.#client, model, signal) : null;
     facts.token_in = this.#tokenIn !== null;
-    if (!facts.token_in) facts.token_in_missing = this.#noTokenIn(facts);
+    if (!facts.token_in) facts.token_in_missing = whyNoTokenIn(this.baseUrl, facts);
     const { images, missing } = facts.token_ids ? await probePictures(this.#client, model, signal) : { images: null, missing: null };
     this.#images = images;
     if (images) facts.images = images;
@@ -385,62 +373,6 @@ class VllmEngine implements Engine {
       ...(this.#extras ? { return_token_ids: true, logprobs: request.token_logprobs?.top ?? 0, ...pace(request) } : {}),
       ...(this.#tellsWeights ? withWeights : {}),
     };
-  }
-
-  /** The first way of giving ids that the server takes: its echo is then the ids, and not the rendered messages. */
-  async #findTokenIn(model: string, signal: AbortSignal): Promise<TokenInField | null> {
-    const ids = [3, 2, 1];
-    for (const keys of tokenInFields) {
-      const fields = keys.reduceRight<unknown>((value, key) => ({ [key]: value }), ids) as object;
-      const answer = await this.#client
-        .json("POST", "/v1/chat/completions", { ...probeBody(model, 1), ...fields }, signal)
-        .catch(() => null);
-      const token_ids = ProbeAnswer.safeParse(answer).data?.prompt_token_ids ?? null;
-      if (promptComplaint(IdText.of(ids), token_ids && { token_ids }) === null) return keys;
-    }
-    return null;
-  }
-
-  #noTokenIn(facts: EngineFacts): string {
-    if (!facts.token_ids) return "it gives no token ids, so there are none to go on from";
-    return `the chat route at ${this.baseUrl} rendered the messages and left the prompt ids out: serve the model with a vLLM that takes them (tested with 0.32; it needs no server flag)`;
-  }
-
-  /** With one choice a token has no alternative: under the mask its logprob is exactly 0. */
-  async #grammarLogprobs(model: string, signal: AbortSignal): Promise<"masked" | "unmasked" | null> {
-    const body = { ...probeBody(model, 1), structured_outputs: { choice: ["a"] } };
-    const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal).catch(() => null);
-    const logprob = ProbeAnswer.safeParse(answer).data?.choices[0]?.logprobs?.content?.[0]?.logprob;
-    return typeof logprob === "number" ? (logprob === 0 ? "masked" : "unmasked") : null;
-  }
-
-  /** A request for more tokens than `--max-logprobs` is refused. 0: the list does not tell which tokens a cut kept. */
-  async #findMostListed(model: string, signal: AbortSignal): Promise<number> {
-    for (const top of listLengths) {
-      const body = { ...probeBody(model, 1), ...listFields({ top, top_k: 2 }), top_p: 1, top_k: 2 };
-      const answer = await this.#client.json("POST", "/v1/chat/completions", body, signal).catch(() => null);
-      if (listsKept(answer, { top, top_k: 2 })) return top;
-    }
-    return 0;
-  }
-
-  /** A server that was started with `--max-logprobs 0` refuses to list the best tokens; no call needs that list. */
-  async #coldProbe(model: string, signal: AbortSignal): Promise<VllmProbe> {
-    for (const more of [{ ...withBest, ...withWeights }, withBest]) {
-      const probed = await this.#probeOnce({ ...probeBody(model, 1), ...more }, signal);
-      if (probed.accepted) return probed;
-    }
-    return this.#probeOnce(probeBody(model, 1), signal);
-  }
-
-  async #probeOnce(body: Record<string, unknown>, signal: AbortSignal): Promise<VllmProbe> {
-    const { status, response } = await this.#client.send("POST", "/v1/chat/completions", body, signal, "probe");
-    if (status !== 200) {
-      const refusal = this.#client.refusal(status, await response.text().catch(messageOf));
-      if (refusal.code !== "request_invalid") throw refusal;
-      return refused(refusal.message);
-    }
-    return toProbed(readJson(await response.text()));
   }
 }
 
