@@ -3,9 +3,10 @@
  * other side, and they meet in the neutral request and the events below.
  */
 
+import type { RoutingReason, RoutingType, SupportReason } from "../base/schema/log/token-numbers.ts";
 import type { FinishReason, Message, Prompt, Role, Sampling, Tool, ToolChoice, Usage } from "../base/schema/message.ts";
 import type { SampledToken } from "../base/schema/sampled-token.ts";
-import type { LogprobSemantics, RoutingReason, RoutingType, SupportReason, WeightSpan } from "../base/schema/session-log.ts";
+import type { LogprobSemantics, WeightSpan } from "../base/schema/session-log.ts";
 import type { IdText } from "../base/tokens/id-text.ts";
 import type { ImageSpan, PictureTokens } from "../base/tokens/image-spans.ts";
 import type { SpelledToken } from "./chat/spelled-pieces.ts";

@@ -1,7 +1,8 @@
 /** A rollout's record and its verdict, as they stand in `rollouts.jsonl` (the last line of a rollout_id and attempt wins). */
 import { z } from "zod";
+import { Time } from "./log/time.ts";
 import { NetworkUse } from "./network.ts";
-import { ErrorRecord, Time } from "./session-log.ts";
+import { ErrorRecord } from "./session-log.ts";
 import { ForkedFrom } from "./session-spec.ts";
 import { ReplayReport } from "./trajectory.ts";
 import { recordVersions } from "./versions/record-versions.ts";

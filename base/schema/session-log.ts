@@ -10,22 +10,19 @@
  * whose process died has `resumed` where a later process goes on, also behind `sealed`, and is replayed from there.
  */
 import { z } from "zod";
+import { Time } from "./log/time.ts";
+import { RoutingReason, RoutingRecord, SupportReason, SupportRecord } from "./log/token-numbers.ts";
+import { ToolBegun, ToolFinished, ToolServerSeen } from "./log/tool-entries.ts";
 import { FinishReason, JsonObject, Message, Prompt, Sampling, Tool, ToolChoice, Usage } from "./message.ts";
 import { Policy } from "./policy.ts";
 import { renderCauses } from "./reasons/calls.ts";
 import { wordsOf } from "./reasons/meaning.ts";
-import { routingReasons } from "./reasons/routing.ts";
-import { supportReasons } from "./reasons/support.ts";
-import { toolFailures } from "./reasons/tools.ts";
 import { RewardComponent } from "./reward-component.ts";
 import { SampledToken } from "./sampled-token.ts";
 import { Budgets, RequestClass, SessionSpec } from "./session-spec.ts";
 import { recordVersions } from "./versions/record-versions.ts";
 
 export const logSchemaVersion = recordVersions.log.now;
-
-/** Unix time in milliseconds. */
-export const Time = z.number();
 
 /**
  * A list, stored as its new items after the first `base_len` items of the base call's list. That base list is the base
@@ -236,51 +233,6 @@ export const PromptPicture = z.strictObject({
 });
 export type PromptPicture = z.infer<typeof PromptPicture>;
 
-/** How an expert's number is written: little-endian, without a sign unless it says so. */
-export const RoutingType = z.enum(["uint8", "uint16", "int32"]);
-export type RoutingType = z.infer<typeof RoutingType>;
-
-/**
- * The experts that the tokens of a call took, as bytes with this hash. Each token has a row of `layers` × `top_k` numbers. Row 0 is
- * about token `start` of the call's prompt and sample. The base call stands earlier in the log and has the rows of the tokens before
- * `start`. The last sampled token never has a row, because the engine computed nothing on it.
- */
-export const RoutingRecord = z.strictObject({
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  /** null where `start` is 0. */
-  base_call_id: z.string().nullable(),
-  start: z.number().int().nonnegative(),
-  rows: z.number().int().positive(),
-  layers: z.number().int().positive(),
-  top_k: z.number().int().positive(),
-  dtype: RoutingType,
-});
-export type RoutingRecord = z.infer<typeof RoutingRecord>;
-
-/** The length of the bytes that it names. */
-export const routingBytesOf = ({ rows, layers, top_k, dtype }: Pick<RoutingRecord, "rows" | "layers" | "top_k" | "dtype">): number =>
-  rows * layers * top_k * { uint8: 1, uint16: 2, int32: 4 }[dtype];
-
-export const RoutingReason = z.enum(wordsOf(routingReasons));
-export type RoutingReason = z.infer<typeof RoutingReason>;
-
-/**
- * The tokens that `top_p`, `top_k` and `min_p` kept at each place of a sample, as bytes with this hash: little-endian int32, first
- * `rows` counts, one for each sampled token, then the `ids` of all kept tokens in that order.
- */
-export const SupportRecord = z.strictObject({
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
-  rows: z.number().int().positive(),
-  ids: z.number().int().positive(),
-});
-export type SupportRecord = z.infer<typeof SupportRecord>;
-
-/** The length of the bytes that it names. */
-export const supportBytesOf = ({ rows, ids }: Pick<SupportRecord, "rows" | "ids">): number => (rows + ids) * 4;
-
-export const SupportReason = z.enum(wordsOf(supportReasons));
-export type SupportReason = z.infer<typeof SupportReason>;
-
 export const CallFinished = z.strictObject({
   type: z.literal("call_finished"),
   time: Time,
@@ -462,65 +414,6 @@ export const ConversationOpened = z.strictObject({
 
 /** The harness deleted an answer or a conversation. It stays in the log; requests cannot refer to it. */
 export const Deleted = z.strictObject({ type: z.literal("deleted"), time: Time, id: z.string() });
-
-/** A tool server and its list of tools. The list is read once and stays the same for the whole session. */
-export const ToolServerSeen = z.strictObject({
-  type: z.literal("tool_server"),
-  time: Time,
-  server: z.string(),
-  /** Hash of the list as harnesses get it. */
-  tools_sha256: z.string(),
-  tools: z.array(z.string()),
-  /** What the server calls itself; null if it does not say. */
-  version: z.string().nullable(),
-});
-
-/** Written before the service is asked. Without a `tool_finished` it is unknown whether it ran. */
-export const ToolBegun = z.strictObject({
-  type: z.literal("tool_begun"),
-  time: Time,
-  run_id: z.string(),
-  /** Order in which the session's tool runs began, from 0. */
-  ordinal: z.number().int().nonnegative(),
-  server: z.string(),
-  tool: z.string(),
-  /** The text, unchanged. */
-  arguments: z.string(),
-  /** The model's call that asked for this run, and the id of the tool call in it. null: a command of the agent asked. */
-  call_id: z.string().nullable(),
-  tool_call_id: z.string().nullable(),
-});
-export type ToolBegun = z.infer<typeof ToolBegun>;
-
-export const ToolFailure = z.enum(wordsOf(toolFailures));
-export type ToolFailure = z.infer<typeof ToolFailure>;
-
-/** One part of a result's content. */
-export const ResultPart = z.strictObject({
-  type: z.string(),
-  /** Size of its text, or of its picture before base64. */
-  bytes: z.number().int().nonnegative(),
-  media_type: z.string().optional(),
-  /** Hash of the bytes of a picture or sound, before base64. */
-  sha256: z.string().optional(),
-});
-export type ResultPart = z.infer<typeof ResultPart>;
-
-/** Written before the answer is sent. */
-export const ToolFinished = z.strictObject({
-  type: z.literal("tool_finished"),
-  time: Time,
-  run_id: z.string(),
-  /** true: the service reported an error, or did not answer. */
-  is_error: z.boolean(),
-  /** Absent: the service answered. */
-  failure: ToolFailure.optional(),
-  /** Hash of the result or error as the harness gets it. */
-  result_sha256: z.string(),
-  parts: z.array(ResultPart),
-  ms: z.number(),
-});
-export type ToolFinished = z.infer<typeof ToolFinished>;
 
 export const Sealed = z.strictObject({ type: z.literal("sealed"), time: Time, reason: z.string() });
 

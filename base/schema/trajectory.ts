@@ -4,6 +4,9 @@
  * was sampled is left out: what is not trained is here with its reason.
  */
 import { z } from "zod";
+import { Time } from "./log/time.ts";
+import { RoutingReason, SupportReason } from "./log/token-numbers.ts";
+import { ResultPart, ToolFailure } from "./log/tool-entries.ts";
 import { FinishReason, Message, Sampling, Tool, Usage } from "./message.ts";
 import { Policy } from "./policy.ts";
 import { callOutcomes, edgeCauses, uncountedReasons } from "./reasons/calls.ts";
@@ -20,11 +23,6 @@ import {
   PolicyCheck,
   PromptPicture,
   Restored,
-  ResultPart,
-  RoutingReason,
-  SupportReason,
-  Time,
-  ToolFailure,
   WeightSpan,
   Withheld,
 } from "./session-log.ts";

@@ -6,7 +6,7 @@
  * row, because it did not go through the model.
  */
 import { z } from "zod";
-import { type RoutingReason, routingBytesOf } from "../../base/schema/session-log.ts";
+import { type RoutingReason, routingBytesOf } from "../../base/schema/log/token-numbers.ts";
 import type { ModelExperts } from "../chat/experts.ts";
 import type { RoutedExperts } from "../engine.ts";
 

@@ -3,7 +3,7 @@
  * base64 of a `.npy` file with the shape (tokens, layers, experts a token). A layer without experts has zeros. Row 0 is about the prompt's token
  * `routed_experts_prompt_start`. The last sampled token has no row, because the engine computed nothing on it.
  */
-import { routingBytesOf } from "../../base/schema/session-log.ts";
+import { routingBytesOf } from "../../base/schema/log/token-numbers.ts";
 import type { RoutedExperts } from "../engine.ts";
 
 const magic = "\u0093NUMPY";

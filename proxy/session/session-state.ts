@@ -3,6 +3,7 @@
  * them when the session is brought back. So a process that was killed knows afterwards what it knew, and nothing else.
  */
 import { imagesIn, isStored } from "../../base/media/stored-picture.ts";
+import { routingBytesOf, supportBytesOf } from "../../base/schema/log/token-numbers.ts";
 import type { Message, Tool } from "../../base/schema/message.ts";
 import { withBase } from "../../base/schema/restored-turns.ts";
 import {
@@ -18,8 +19,6 @@ import {
   type Refused,
   type ReplayEnded,
   type Replayed,
-  routingBytesOf,
-  supportBytesOf,
   type Tried,
 } from "../../base/schema/session-log.ts";
 import { type RequestClass, workClasses } from "../../base/schema/session-spec.ts";

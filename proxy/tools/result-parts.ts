@@ -1,6 +1,6 @@
 /** Makes the result that the harness gets, and the parts that the log keeps. */
 import { hash } from "node:crypto";
-import type { ResultPart } from "../../base/schema/session-log.ts";
+import type { ResultPart } from "../../base/schema/log/tool-entries.ts";
 import { jsonMembers } from "../../base/wire/json-members.ts";
 import type { ToolContent } from "./mcp.ts";
 

@@ -1,5 +1,5 @@
 /** Why a tool server gave no answer that we can pass on. The model reads the message. */
-import type { ToolFailure } from "../../base/schema/session-log.ts";
+import type { ToolFailure } from "../../base/schema/log/tool-entries.ts";
 
 export class ToolFault extends Error {
   readonly failure: ToolFailure;

@@ -1,6 +1,7 @@
 /** The servers of tools of a session and what ran there, gathered from the log in any order of its entries. */
 import { hashOf } from "../../base/schema/ids.ts";
-import type { LogEntry, ToolBegun, ToolFinished } from "../../base/schema/session-log.ts";
+import type { ToolBegun, ToolFinished } from "../../base/schema/log/tool-entries.ts";
+import type { LogEntry } from "../../base/schema/session-log.ts";
 import type { ToolRun } from "../../base/schema/trajectory.ts";
 
 type ToolEntry = Extract<LogEntry, { type: "tool_server" | "tool_begun" | "tool_finished" }>;

@@ -1,6 +1,7 @@
 /** A trainer's row: one array of tokens with what is known of each (full length, unshifted). */
 import { z } from "zod";
-import { PromptPicture, RoutingType } from "../../base/schema/session-log.ts";
+import { RoutingType } from "../../base/schema/log/token-numbers.ts";
+import { PromptPicture } from "../../base/schema/session-log.ts";
 import { TrajectoryStatus } from "../../base/schema/trajectory.ts";
 import { recordVersions } from "../../base/schema/versions/record-versions.ts";
 import { versioned } from "../../base/schema/versions/versioned.ts";

@@ -1,5 +1,5 @@
 /** Names the experts that the tokens of a row took. Rows hold references, because the numbers are hundreds of bytes a token. */
-import { RoutingType } from "../../base/schema/session-log.ts";
+import { RoutingType } from "../../base/schema/log/token-numbers.ts";
 import type { NodeBlob, Trajectory } from "../../base/schema/trajectory.ts";
 import type { RowPiece } from "../selection/selection.ts";
 import { routedExperts } from "../tree/routing-blobs.ts";

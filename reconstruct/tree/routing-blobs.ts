@@ -3,7 +3,7 @@
  * later call found them in the engine's cache, or computed them again, perhaps with newer weights. Calls of another model than the
  * session's give no numbers for tokens of its own calls.
  */
-import type { RoutingRecord } from "../../base/schema/session-log.ts";
+import type { RoutingRecord } from "../../base/schema/log/token-numbers.ts";
 import type { NodeBlob, Trajectory } from "../../base/schema/trajectory.ts";
 import type { CallHistory } from "../log/call-history.ts";
 import { isOfOtherPolicy } from "../log/policy-of.ts";

@@ -1,8 +1,8 @@
 /** Keeps the new verdicts of a run that is graded again in its `regrade.jsonl`, until they are complete. */
 import { join } from "node:path";
 import { z } from "zod";
+import { Time } from "../../base/schema/log/time.ts";
 import { Verdict } from "../../base/schema/rollout.ts";
-import { Time } from "../../base/schema/session-log.ts";
 import { Journal } from "./journal.ts";
 
 const NewVerdict = z.strictObject({

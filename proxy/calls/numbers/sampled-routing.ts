@@ -1,5 +1,5 @@
 /** Checks the experts that an engine told against the call's tokens, and leaves out rows that an earlier call has. */
-import type { RoutingReason } from "../../../base/schema/session-log.ts";
+import type { RoutingReason } from "../../../base/schema/log/token-numbers.ts";
 import type { EngineFacts, RoutedExperts } from "../../../engines/index.ts";
 
 /** `base_call_id`: the earlier call that has the rows before `start`. `missing`: why the experts are unknown. */

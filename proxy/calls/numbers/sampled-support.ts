@@ -1,7 +1,7 @@
 /** Decides whether a call asks which tokens its sampling kept, and makes the bytes of what the engine told. */
 
 import { imagesIn } from "../../../base/media/stored-picture.ts";
-import type { SupportReason } from "../../../base/schema/session-log.ts";
+import type { SupportReason } from "../../../base/schema/log/token-numbers.ts";
 import { type EngineFacts, isCut, type SampleRequest, type TokenSupport, topKOf } from "../../../engines/index.ts";
 
 /** `missing`: why the kept tokens are unknown. */

@@ -2,7 +2,7 @@
 import { Client as McpClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ToolServer } from "../../../base/schema/environment/tool-servers.ts";
-import type { ToolBegun, ToolFinished } from "../../../base/schema/session-log.ts";
+import type { ToolBegun, ToolFinished } from "../../../base/schema/log/tool-entries.ts";
 import { openTools, type ProxyOptions, type ServicesWithin, type ToolRelay } from "../../../proxy/index.ts";
 import type { ScriptedReply, WireRequest } from "../engines/scripted-engine.ts";
 import { doorAt } from "../proxies/door-at.ts";

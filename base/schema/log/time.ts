@@ -1,0 +1,4 @@
+import { z } from "zod";
+
+/** Unix time in milliseconds. */
+export const Time = z.number();
