@@ -23,6 +23,12 @@ export const DeliveryQuery = z.strictObject({
     .stringbool()
     .default(false)
     .describe("rows name the experts that their tokens took, and the line carries their bytes (about a kilobyte a token)"),
+  kept_sets: z
+    .enum(["leave_out", "train"])
+    .default("leave_out")
+    .describe(
+      "calls that were sampled with `top_p`, `top_k` or `min_p`: `train` them where their kept tokens are on record, and only if the trainer renormalises over these; the line then carries them",
+    ),
   step: z.coerce
     .number()
     .int()
@@ -41,12 +47,12 @@ export type PayloadText = (rows: readonly ResultRow[], signal: AbortSignal) => P
 const longestRows = 128 * 1024 * 1024;
 
 /**
- * Throws `request_invalid` for a format whose rows cannot come this way. Loads the formats if rows are asked for. `longest`: bytes of
+ * Throws `request_invalid` for a format whose rows cannot come this way, or not as asked. Loads the formats if rows are asked for. `longest`: bytes of
  * the rows of a line.
  */
 export async function deliveryOf(
   blobs: Blobs,
-  { payload, format, experts }: DeliveryQuery,
+  { payload, format, experts, kept_sets }: DeliveryQuery,
   isWhole: boolean,
   spec: SetSpec,
   longest = longestRows,
@@ -57,6 +63,11 @@ export async function deliveryOf(
   const { emptyReport, exporterNamed, leaveOutRollout } = await import("../exporters/index.ts");
   const exporter = exporterNamed(format);
   assertServable(exporter, isWhole, spec);
+  const own = kept_sets === "train" ? { kept_sets } : {};
+  if (kept_sets === "train" && !exporter.saysSupport)
+    throw new AlidadeError("request_invalid", `the format ${exporter.name} has no field for kept tokens: ask without kept_sets=train`, {
+      param: "kept_sets",
+    });
   return async (rows, signal) => {
     const others = othersOfGroup(rows, spec);
     const stale = rows.filter((row) => isLeftOut(row, spec));
@@ -67,7 +78,7 @@ export async function deliveryOf(
     const routed = experts ? all : all.map(withoutExperts);
     const trajectories = routed.map((one) => (others.has(one.rollout_id ?? "") ? masked(one) : one));
     const oldestStep = exporter.objective === "rl" ? oldestTrained(rows, spec) : null;
-    const order = { oldestStep, media: mediaOf(pictures), signal };
+    const order = { own, oldestStep, media: mediaOf(pictures), signal };
     const rowsOf = await exported(exporter, trajectories, order, longest);
     const beside = exporter.namesPictures || exporter.saysSupport ? picturesNamedIn(rowsOf.lines, pictures) : [];
     const fits = rowsOf.bytes + beside.reduce((sum, { base64 }) => sum + base64.length, 0) <= longest;
@@ -120,7 +131,7 @@ function picturesText(pictures: readonly PackedPicture[]): string {
 async function exported(
   exporter: Exporter,
   trajectories: Trajectory[],
-  options: { oldestStep: number | null; media: Pick<Media, "read">; signal: AbortSignal },
+  options: { own: Record<string, unknown>; oldestStep: number | null; media: Pick<Media, "read">; signal: AbortSignal },
   longest: number,
 ): Promise<{ lines: string[]; report: ExportReport; bytes: number }> {
   const pieces: Buffer[] = [];

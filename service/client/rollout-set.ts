@@ -19,7 +19,7 @@ export type Delivered<Row> = {
   rows?: Row[];
   report?: ExportReport;
   trajectories?: (Trajectory | null)[];
-  /** With `record`, and with rows that name pictures: their bytes in base64, by their hash. */
+  /** With `record`, and with rows that name pictures or kept tokens: their bytes in base64, by their hash. */
   pictures?: Record<string, string>;
   /** null: no call was recorded, or a node of an earlier version made it. */
   records?: (RolloutRecord | null)[];
@@ -56,6 +56,8 @@ export type DeliveryOptions = {
   payload?: "none" | "rows" | "trajectory" | "record";
   /** The export format of rows; `flat` where left out. */
   format?: string;
+  /** `train`: also calls that were sampled with `top_p`, `top_k` or `min_p`, if the trainer renormalises over their kept tokens. */
+  kept_sets?: "leave_out" | "train";
   /** The trainer's policy step, against which lag and staleness are held. */
   step?: number;
   signal?: AbortSignal;
@@ -218,8 +220,8 @@ export class RolloutSet {
     return (await this.#service.ask<{ cancelled: number }>(question)).cancelled;
   }
 
-  #delivery({ payload, format, step }: DeliveryOptions) {
-    return { payload: payload ?? (this.spec.purpose === "eval" ? "none" : "rows"), format, step };
+  #delivery({ payload, format, kept_sets, step }: DeliveryOptions) {
+    return { payload: payload ?? (this.spec.purpose === "eval" ? "none" : "rows"), format, kept_sets, step };
   }
 }
 

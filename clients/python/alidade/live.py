@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from .routing import Replay
+from .service import checked_kept_sets
 
 # Requests that are short: they submit a rollout or read one that is over. Nothing waits in these threads.
 THREADS = 8
@@ -21,11 +22,12 @@ PAGE = 1_000
 class Live:
     """`run`: the set. One thread reads which rollouts are over, for all requests together. `after`: a cursor of single rollouts from
     the trainer's checkpoint. It only saves reading: rollouts before it are found too. `replay`: rows come with the bytes of their
-    experts, for a trainer that replays them."""
+    experts, for a trainer that replays them. `kept_sets`: "train" for a trainer that renormalises over kept tokens (docs/kept-tokens.md)."""
 
-    def __init__(self, run, format="flat", after=None, replay=False):
+    def __init__(self, run, format="flat", after=None, replay=False, kept_sets=None):
         self.run, self.cursor, self._format = run, after, format
         self.replay = Replay() if replay else None
+        self._kept_sets = checked_kept_sets(kept_sets)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="alidade")
         self._lock, self._waiting, self._follower = threading.Lock(), {}, None
         self._asked = {}
@@ -63,6 +65,7 @@ class Live:
 
     def _line(self, rollout):
         query = {"payload": "rows", "format": self._format, "wait": 0, "experts": None if self.replay is None else "true"}
+        query["kept_sets"] = self._kept_sets
         return self.run.service.request("GET", f"/sets/{self.run.id}/rollouts/{rollout}", query=query)
 
     def _in_thread(self, work):

@@ -166,7 +166,7 @@ class Group:
         self.key = self.results[0]["group_key"] if self.results else line.get("group_key")
         self.rows, self.report = line.get("rows"), line.get("report")
         self.trajectories, self.records = line.get("trajectories"), line.get("records")
-        self.pictures = line.get("pictures")  # base64 by SHA-256: those that the rows or records name
+        self.pictures = line.get("pictures")  # base64 by SHA-256: those that the rows or records name, and kept tokens
         self.spare, self.mixed_policies = line.get("spare", []), line.get("mixed_policies")
 
     @property
@@ -237,28 +237,33 @@ class RolloutSet:
                 on_left_out(group)
         return answer["rollouts"]
 
-    def rollout(self, group_key, index, task, payload=None, format="flat", wait=True, experts=False):
+    def rollout(self, group_key, index, task, payload=None, format="flat", wait=True, experts=False, kept_sets=None):
         """One rollout, which joins its group by key and index. Returns its line (`result`, and `rows` or `trajectories`, as
-        `groups` gives them) when it is over; with wait=False its id at once. `experts`: as for `groups`."""
+        `groups` gives them) when it is over; with wait=False its id at once. `experts`, `kept_sets`: as for `groups`."""
+        kept_sets = checked_kept_sets(kept_sets)
         body = {"group_key": str(group_key), "index": index, "task": task}
         rollout = self.service.request("POST", self._path + "/rollouts", body)["rollout_id"]
         if not wait:
             return rollout
-        query = {"payload": payload or self._payload, "format": format, "wait": POLL_SECONDS, "experts": _if_true(experts)}
+        query = {"payload": payload or self._payload, "format": format, "wait": POLL_SECONDS, "experts": _if_true(experts), "kept_sets": kept_sets}
         while True:
             line = self.service.request("GET", f"{self._path}/rollouts/{rollout}", query=query, seconds=POLL_SECONDS)
             if line["result"] is not None:
                 return line
 
-    def groups(self, after=None, whole=True, payload=None, format="flat", limit=10, step=None, expired=None, experts=False):
+    def groups(self, after=None, whole=True, payload=None, format="flat", limit=10, step=None, expired=None, experts=False, kept_sets=None):
         """Groups behind the cursor as they become whole, each once, in one order; with whole=False each rollout by itself. Ends
         when the set was drained and all of it was given; before that it waits. `payload`: rows, trajectory, record (with
         trajectory) or none (default: rows, and none of an evaluation). `step`: the trainer's policy step, against which lag and
         staleness are held (default: the one in force when the rollouts ended). Where results behind the cursor are expired a
         ServiceError with status 410 is raised; expired="skip" gives what is left. `experts`: rows name experts, and their bytes
-        come too (`alidade.routing`): about a kilobyte a token."""
+        come too (`alidade.routing`): about a kilobyte a token. `kept_sets`: "train" also trains calls that were sampled with `top_p`, `top_k` or
+        `min_p`, where their kept tokens are on record. Their bytes come too (`alidade.support.sets(row, group.pictures)`). The trainer
+        must renormalise over these tokens."""
+        kept_sets = checked_kept_sets(kept_sets)
         payload = payload or self._payload
-        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step, "expired": expired, "experts": _if_true(experts)}
+        query = {"whole_groups": str(whole).lower(), "payload": payload, "format": format, "limit": limit, "step": step, "expired": expired}
+        query |= {"experts": _if_true(experts), "kept_sets": kept_sets}
         while True:
             # Asked before the results: what is over then is in them.
             is_over = self.state()["is_over"]
@@ -328,6 +333,12 @@ def _checked(url):
     if not fits:
         raise ValueError(f"url is {url!r}: give the service's whole address, such as http://10.0.0.1:8700")
     return url
+
+
+def checked_kept_sets(kept_sets):
+    if kept_sets not in (None, "leave_out", "train"):
+        raise ValueError(f'kept_sets is {kept_sets!r}: give "train" or "leave_out"')
+    return kept_sets
 
 
 def _places_of(spec):

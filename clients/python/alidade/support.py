@@ -4,6 +4,8 @@
 
     for row in read("rows.jsonl"):            # `alidade export --format flat --kept-sets train --out rows.jsonl`, the numbers in media/
         sets = support.sets(row, "media")     # for each token a list of ids with the token itself among them, or None
+    for group in run.groups(kept_sets="train"):                   # the same rows from the service
+        sets = [support.sets(row, group.pictures) for row in group.rows]
 
 Where there is a set, the row's logprob is the one over that set, at the row's temperature. A trainer must compute its own logprob there
 over the same ids: `logits[ids].log_softmax()`, and not over the vocabulary. The loss is wrong otherwise.

@@ -2,6 +2,7 @@
 
     class Env(AlidadeEnv):                                       # the package that `env.id` names
         run_set = Service(...).set("grpo-17", samples=1)         # prime-rl makes the groups, of episodes
+        kept_sets = "train"                                      # only if sampling has a cut and prime-rl renormalises
 
 Its interception server and its harnesses stay out of the way: the service's harness asks the service's proxy, and that the engine.
 """
@@ -19,9 +20,12 @@ _live = {}
 
 
 class AlidadeEnv(SingleAgentEnv):
-    """`run_set`: the service's set. `task_of(task)`: the service's task, by default the `id` of the task's data."""
+    """`run_set`: the service's set. `task_of(task)`: the service's task, by default the `id` of the task's data. `kept_sets`: with
+    "train", traces also have calls that were sampled with `top_p`, `top_k` or `min_p`, with `sampling_mask` in their nodes. prime-rl
+    renormalises over it since its pull request 3431. An older one ignores it and computes another ratio (docs/kept-tokens.md)."""
 
     run_set = None
+    kept_sets = None
 
     def task_of(self, task):
         return task.data.id
@@ -53,4 +57,5 @@ class AlidadeEnv(SingleAgentEnv):
     def _live(self):
         if self.run_set.spec["samples"] != 1:
             raise ValueError(f"the set {self.run_set.key} has samples={self.run_set.spec['samples']}: make it with samples=1")
-        return _live.setdefault(self.run_set.id, Live(self.run_set, format="verifiers"))
+        key = self.run_set.id, self.kept_sets
+        return _live.setdefault(key, Live(self.run_set, format="verifiers", kept_sets=self.kept_sets))
