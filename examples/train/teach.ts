@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import { z } from "zod";
 import { readJson } from "../../base/schema/read-json.ts";
 import { decodeBytes, encode } from "../../practice/tokenizer/vocabulary.ts";
+import { writeTokenizer } from "./tokenizer.ts";
 
 const here = fileURLToPath(new URL("./", import.meta.url));
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -55,6 +56,7 @@ async function teach(): Promise<void> {
     await writeFile(join(scratch, "lesson.json"), JSON.stringify(lesson));
     const argv = [join(here, "teach.py"), join(scratch, "lesson.json"), flags.out, flags.steps];
     const { status } = spawnSync(flags.python, argv, { stdio: "inherit", env: { ...process.env, PYTHONDONTWRITEBYTECODE: "1" } });
+    if (status === 0) await writeTokenizer(flags.out);
     process.exitCode = status ?? 1;
   } finally {
     await rm(scratch, { recursive: true, force: true });
