@@ -5,10 +5,10 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { AlidadeError, asAlidadeError, type ErrorCode } from "../../base/errors.ts";
+import { AlidadeError, asAlidadeError } from "../../base/errors.ts";
 import { type Media, withBytes } from "../../base/media/media.ts";
 import type { CallFinished, SamplePart, Tried } from "../../base/schema/session-log.ts";
-import { LostAnswer, type SampleEvent, type SampleRequest, type TokenTexts } from "../../engines/index.ts";
+import type { SampleEvent, SampleRequest, TokenTexts } from "../../engines/index.ts";
 import type { Continued } from "../continuity/continued.ts";
 import type { EngineLease, OpenPause } from "../pool/engine-lease.ts";
 import type { EnginePool } from "../pool/engine-pool.ts";
@@ -16,6 +16,7 @@ import type { EngineSlot, Otherwise, ServedBy } from "../pool/engine-slot.ts";
 import type { Wish } from "../pool/own-model.ts";
 import { toErrorRecord } from "../session/error-record.ts";
 import type { TokenBase } from "../session/prompt-tokens.ts";
+import { beforeNextTryMs, hasNoAnswer, longestWaitMs, mayHaveSampled, mayTryAgain } from "./another-try.ts";
 import { Interrupted, restOf } from "./interrupted/interrupted.ts";
 import { type KeptTokens, keepTokens } from "./interrupted/kept-tokens.ts";
 import { whyNotOn } from "./interrupted/why-not-on.ts";
@@ -23,16 +24,6 @@ import { type LiveEvent, promptBehind, Sample, type SampleResult } from "./sampl
 
 /** Harnesses that lost a connection come back after 8 to 40 s; after this time none does. */
 const abandonedAfterMs = 60_000;
-/**
- * A second try happens only after faults that cannot depend on the sample, and at most twice: a retry after sampling would
- * bias the samples. `resample_lost` of an engine takes that bias, and the record counts it.
- */
-const maxTries = 3;
-/** An engine that is full has room again when one of its answers is done, which takes seconds as often as not. */
-const firstWaitMs = 200;
-/** Beyond this the client waits better by itself, for it knows how to. */
-const longestWaitMs = 2_000;
-
 /** What is sampled, wherever: the model and the salt of the prefix cache are the engine's that takes it. */
 export type GenerationRequest = Omit<SampleRequest, "model" | "cache_salt" | "texts">;
 
@@ -216,8 +207,8 @@ export class Generation {
   }
 
   /**
-   * Waits before the next try, unless another engine can take it. False where the engine asked for a longer wait than a
-   * harness should have without an answer; the harness then gets the time. Never throws.
+   * Waits before the next try, unless another engine can take it. Returns false if the engine asked for a wait that is too long for
+   * a harness without an answer. The harness is then told the time. Never throws.
    */
   async #worthWaiting(failure: AlidadeError, tries: number, avoid: ReadonlySet<EngineSlot>): Promise<boolean> {
     const { signal } = this.#abort;
@@ -388,30 +379,4 @@ function policyOf({ policyNow, hasChangedPolicy, sampledBeforeHold }: EngineLeas
     ...(hasChangedPolicy && { policy_changed: true }),
     ...(sampledBeforeHold > 0 && { tokens_before_hold: sampledBeforeHold }),
   };
-}
-
-/** No status came from the engine. */
-function hasNoAnswer(failure: AlidadeError): boolean {
-  return failure.code === "engine_unreachable" || failure instanceof LostAnswer;
-}
-
-/** Codes of what is refused before anything is sampled, by the adapter or by the server, unless its answer says otherwise. */
-const neverSampled: readonly ErrorCode[] = ["engine_unreachable", "request_invalid", "context_length_exceeded", "model_unknown"];
-
-/** Unless something proves that nothing was sampled, it may have been. */
-function mayHaveSampled(failure: AlidadeError, { status }: Tried): boolean {
-  return status !== null || !(failure.sampledNothing ?? neverSampled.includes(failure.code));
-}
-
-/** Only what happened before the engine took the request, and cannot have anything to do with what it would sample. */
-function mayTryAgain(failure: AlidadeError, tried: Tried, count: number, resampleLost: boolean): boolean {
-  if (count >= maxTries || tried.first_token !== null) return false;
-  if (tried.may_have_sampled === true) return resampleLost && failure instanceof LostAnswer;
-  return failure.code === "engine_unreachable" || (failure.code === "engine_error" && (tried.status === 429 || tried.status === 503));
-}
-
-/** The wait that the engine asked for, else a growing one. Where no connection was made the next try starts at once. */
-function beforeNextTryMs(failure: AlidadeError, tries: number): number {
-  if (failure.retryAfterSeconds !== null) return failure.retryAfterSeconds * 1000;
-  return failure.code === "engine_unreachable" && tries === 1 ? 0 : firstWaitMs * 2 ** (tries - 1);
 }
