@@ -108,7 +108,7 @@ const remains = "A program that knows these inputs, and nothing else, earns as m
 /** A program that answers a person has answered by then. */
 const usualSeconds = 10;
 
-/** All cases fit into the grading's time, so a program that hangs in one of them is run in the others. */
+/** Divides the grading's time among the cases. If the program hangs in one of them, there is time for the others. */
 function caseMs({ seconds, cases }: CasesSpec, { grade_seconds }: Limits): number {
   const part = grade_seconds / cases.length;
   if (seconds === undefined) return Math.min(usualSeconds, part) * 1_000;

@@ -1,7 +1,7 @@
 /**
- * Checks a task before anything is trained on it: the known solution must earn the full reward and no change less, every
- * time, on exactly the path that a rollout's work takes (delivered into a sandbox, frozen, read from outside, graded
- * afresh). `admission/` has what `alidade check` asks beside that.
+ * Checks a task before anything is trained on it. The known solution must earn the full reward every time, and an unchanged
+ * workdir must earn less. Both take exactly the path of a rollout's work: delivered into a sandbox, frozen, read from outside,
+ * graded afresh. `admission/` has the other checks of `alidade check`.
  */
 import { temporaryLayers } from "../base/files/layer.ts";
 import type { Verdict } from "../base/schema/rollout.ts";

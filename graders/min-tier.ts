@@ -20,7 +20,7 @@ export function isBelowTier(tier: Tier | null, least: Tier): boolean {
   return tier === null || Tier.options.indexOf(tier) < Tier.options.indexOf(least);
 }
 
-/** Throws `config_invalid` for a task that is below. */
+/** Throws `config_invalid` if the task's tier is below `least`. */
 export function checkTier(task: Task, least: Tier | null, backend: Pick<SandboxBackend, "capabilities">, known?: readonly Grader[]): void {
   const tier = least === null ? null : tierOfTask(task, backend, known);
   if (least === null || !isBelowTier(tier, least)) return;

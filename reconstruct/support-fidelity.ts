@@ -1,11 +1,12 @@
-/** Counts the calls whose sampling left out tokens, and those of them whose kept tokens are on record. */
+/** Counts the calls that sampled with `top_p`, `top_k` or `min_p`, and how far their kept tokens are on record. */
 import type { CallRecord, Trajectory } from "../base/schema/trajectory.ts";
 
 export type SupportFidelity = {
-  /** Calls that sampled something with `top_p`, `top_k` or `min_p`. */
+  /** Such calls with at least one sampled token. */
   calls: number;
+  /** Tokens that these calls sampled. */
   sampled_tokens: number;
-  /** Tokens sampled by calls whose kept tokens are on record. */
+  /** Those of calls whose kept tokens are on record. */
   recorded_tokens: number;
   /** Number of calls without a record, by reason. */
   missing: Record<string, number>;
@@ -13,7 +14,7 @@ export type SupportFidelity = {
 
 export const noSupport = (): SupportFidelity => ({ calls: 0, sampled_tokens: 0, recorded_tokens: 0, missing: {} });
 
-/** Records of older releases say nothing of such calls, and are not counted. */
+/** Counts only calls whose record has `support`. In records of older releases none has it. */
 export function supportFidelityOf({ calls }: Pick<Trajectory, "calls">): SupportFidelity {
   const sum = noSupport();
   for (const call of calls) if (call.support !== undefined && call.replayed_from === null) addCall(sum, call);

@@ -37,7 +37,7 @@ export class Access {
 
   #fitting(text: string, kind: "hash" | "pageHash", wanted: readonly AccessRole[]): AccessToken {
     const given = Buffer.from(hashKey(text));
-    // A request without a token has the empty one, whatever a file of tokens holds.
+    // An empty token is none, even if a file of tokens holds an empty one.
     const found = text === "" ? [] : this.#known.filter((one) => timingSafeEqual(one[kind], given)).map(({ token }) => token);
     if (found.length === 0) throw new AlidadeError("unauthorized", "the service wants its token as `Authorization: Bearer …`");
     const fitting = found.find(({ roles }) => wanted.some((role) => roles.includes(role)));

@@ -40,7 +40,7 @@ export type ExaminationOptions = AttemptOptions & {
   times: number;
   /** Says which random edit it is. */
   word: string;
-  /** All where left out. */
+  /** Default: all. */
   probes?: readonly Probe[];
   /** For graders that ask models. */
   openSampler?: OpenSampler;

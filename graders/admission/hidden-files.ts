@@ -17,9 +17,9 @@ export type HiddenFiles = {
   failing: string[];
   /** All names that must pass. */
   required: string[];
-  /** What programs are to print, and what is to be answered. */
+  /** The expected outputs of programs, and the expected answers. */
   expected: ExpectedText[];
-  /** What is looked for inside of outputs. */
+  /** Texts and patterns that are searched for in outputs. */
   loose: LooseText[];
   /** How the report is read; null: by no parser, or by several. */
   parser: string | null;

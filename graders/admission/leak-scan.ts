@@ -4,9 +4,9 @@ import type { LeakScan } from "../../base/schema/admission.ts";
 import type { ImageStore, Sandbox } from "../../sandboxes/index.ts";
 import { leaksAt, linesIn, type TellingLines } from "./telling-lines.ts";
 
-/** For all files, and again for the git objects. */
+/** The scan of all files may take this long, and so may that of the git objects. */
 const scanSeconds = 120;
-/** More files than these hold no second answer. */
+/** Files that are listed. Further ones would tell nothing new. */
 const mostFiles = 50;
 const sought = "/tmp/.alidade-sought";
 

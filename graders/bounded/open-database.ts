@@ -47,7 +47,7 @@ function keepTables(file: string): void {
   }
 }
 
-/** The same tables for each workbook, so that a query says which cell it means. */
+/** Each workbook becomes the same two tables, so a query names any cell in the same way. */
 function workbookTables(content: Buffer): DatabaseSync {
   const { sheets, cells } = readWorkbook(content);
   const database = openDatabase(":memory:", { readOnly: false });

@@ -10,10 +10,10 @@ export type Sight = (typeof sights)[number];
 
 /** Characters: together well below the context of a small model. */
 const longest = { answer: 20_000, file: 8_000, files: 40_000, call: 1_000, calls: 20_000 } as const;
-/** A larger one is named and not shown. */
+/** A larger file is named and not shown. */
 const largestFile = 1024 * 1024;
 
-/** One text, all of it the work's own words. */
+/** Returns one text for the judge. It quotes what the agent wrote. */
 export async function evidenceFor(sees: readonly Sight[], context: GradeContext): Promise<string> {
   const parts: string[] = [];
   if (sees.includes("answer")) parts.push(`The last answer:\n${cut(answerText(context), longest.answer)}`);

@@ -69,11 +69,11 @@ async function noteRefused(session: Session, { labels, parent }: KnownRequest, e
   });
 }
 
-/** Once it is written down that it is full, no more is. */
+/** True if the session ended because its log was full, and the room for last refusals is used too. */
 function isLogFull({ spec, state, logBytes }: Session): boolean {
   const { max_log_bytes: limit } = spec.budgets;
   return limit !== undefined && state.endedBy === "max_log_bytes" && logBytes > limit + lastWordsBytes;
 }
 
-/** A few refusals that say why a session ended still have room. */
+/** Room beyond the limit for a few last refusals, which say why the session ended. */
 const lastWordsBytes = 64 * 1024;

@@ -88,7 +88,7 @@ export class Doors {
       });
   }
 
-  /** Node would read it as fast as it comes. */
+  /** Reads what is left of a body at the session's pace. Node would read it as fast as it comes. */
   #readRest(session: Session, incoming: IncomingMessage, outgoing: ServerResponse): void {
     incoming.read(0);
     outgoing.once("close", () => {

@@ -81,7 +81,7 @@ export class FairShare<Key> {
     this.#serve();
   }
 
-  /** Those that fit, in turn. One that waits for others is waited for, or smaller ones would always be faster. */
+  /** Admits one waiter of each key in turn. A large one for which there is no room yet blocks smaller ones, so it cannot starve. */
   #serve(): void {
     let isDone = false;
     while (!isDone) {
@@ -100,7 +100,7 @@ export class FairShare<Key> {
   #enter(key: Key, line: Set<Waiter>, waiter: Waiter): void {
     this.#grant(key, waiter.amount);
     line.delete(waiter);
-    // Behind all others that wait.
+    // The key goes behind all others that wait.
     this.#lines.delete(key);
     if (line.size > 0) this.#lines.set(key, line);
     waiter.enter();

@@ -61,10 +61,10 @@ export class WeightFences implements Disposable {
   }
 
   /**
-   * Closes the gate of the named engines (default: those of the policy). Resolves when the running calls have ended
-   * (`drain`, `abort`) or left the engine (`continue`), at once for `hold`. Throws `drain_timeout` when they did not end in time, the caller left or a
-   * resume came meanwhile; the gate is open again then. `id`: of a fence that outlives this process. `otherwise`, of
-   * `continue`: what a call does that cannot go on; by default it ends first.
+   * Closes the gate of the named engines (default: those of the policy). With `hold` it resolves at once. With `drain` and `abort`
+   * it resolves when the running calls have ended, and with `continue` when they have left the engine. Throws `drain_timeout` if
+   * they did not end in time, if the caller left, or if a resume came meanwhile. The gate is open again then. `id`: of a fence
+   * that outlives this process. `otherwise`: with `continue`, what a call does that cannot go on; by default it ends first.
    */
   async pause(options: {
     id?: string;

@@ -219,7 +219,7 @@ function shown(text: string): string {
   return JSON.stringify(shortened(text));
 }
 
-/** Harnesses choose names and ids, and so how long they are. */
+/** Cuts a name or an id for display. Harnesses choose them, so they may be long. */
 export function shortened(text: string): string {
   return text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text;
 }

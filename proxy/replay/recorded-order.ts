@@ -128,7 +128,10 @@ export class RecordedOrder {
   }
 }
 
-/** `afterMs`: how long the agent, or the one that began it, had worked until it asked for this turn. */
+/**
+ * A recorded turn that the harness is to ask for again. `afterMs`: in the record, the time from the last answer to this request. If it
+ * is the first of its conversation, the last answer is that to the conversation which began this one.
+ */
 export type ExpectedTurn = { id: string; root: string; agent: string; number: number; afterMs: number };
 
 function expectedTurns(
@@ -139,7 +142,7 @@ function expectedTurns(
   const rootOf = ({ call: { id } }: RecordedCall): string => roots.get(id) ?? id;
   const lastOf = new Map(work.map((one) => [rootOf(one), one.begunAt]));
   const ends = work.filter(({ endedAt }) => endedAt !== null).sort((one, other) => (one.endedAt ?? 0) - (other.endedAt ?? 0));
-  /** By conversation: when it was given the last answer so far. */
+  /** By conversation: the time of its last answer so far. */
   const since = new Map<string, number>();
   let ended = 0;
   return work.flatMap((one) => {
@@ -147,7 +150,7 @@ function expectedTurns(
     const root = rootOf(one);
     for (let end = ends[ended]; end !== undefined && (end.endedAt ?? 0) < one.begunAt; end = ends[++ended])
       since.set(rootOf(end), end.call.outcome?.time ?? begun.time);
-    // Which conversation began a new one is not known: one that goes on, and at worst the one that had worked longest.
+    // The record does not say which conversation began this one. It must be one that goes on later: of these, take the one that has worked longest.
     for (const other of since.keys()) if ((lastOf.get(other) ?? 0) < one.begunAt) since.delete(other);
     const from = since.get(root) ?? Math.min(begun.time, ...since.values());
     if (!answered.has(id) && !open.has(id) && one !== next) return [];

@@ -42,7 +42,7 @@ export function whyNoRecordedPrompt({ call }: RecordedCall, facts: EngineFacts):
   return images?.token_in ? null : `the engine takes no pictures beside token ids${images_missing ? ` (${images_missing})` : ""}`;
 }
 
-/** Unknown ones are equal to nothing. */
+/** False if one of them is unknown. */
 function isSame(a: EngineFingerprints | null, b: EngineFingerprints | null): boolean {
   return a?.template != null && a.tokenizer != null && a.template === b?.template && a.tokenizer === b.tokenizer;
 }

@@ -148,7 +148,7 @@ export class Replay {
     const restored = this.#heard.asRecorded(asked.sent);
     const request = this.#withRecordedTools(asked.request);
     const { placed, isLater } = this.#find(asked, request, restored);
-    // What came instead is told to the caller, who ends it.
+    // The caller ends the replay, and says what came instead.
     if (placed === null || this.#isLeft(placed)) return { request, restored, labels: this.#ownLabels(asked.labels), placed, isLater };
     const { call } = placed.recorded;
     this.#taken.add(call.id);
@@ -349,7 +349,7 @@ export class Replay {
     return [...kept, nextMs ?? 0].reduce((most, ms) => Math.max(most, ms), this.#msAt(moments));
   }
 
-  /** What the clock said at the last of these moments of calls that were sampled. */
+  /** Returns what the session's clock said at the last of these moments, in milliseconds. It began with the first answered call. */
   #msAt(moments: readonly RecordedMoment[]): number {
     const [first] = this.#answered;
     if (first === undefined) return 0;

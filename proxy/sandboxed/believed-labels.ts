@@ -1,7 +1,7 @@
 /**
- * What a client says of a call, as far as its session believes it. A kind of call may be left out of training, so a
- * sandboxed agent does not choose it: only the kinds count that its harness is known to make (`known_classes`), and
- * anything else is the main agent's work. What was read is on the record beside it.
+ * Decides which labels of a call its session believes. Some kinds of calls are left out of training, so a sandboxed agent must
+ * not choose the kind. Only the kinds count that its harness is known to make (`known_classes`). Any other call is work of the
+ * main agent, and its label `read_as` keeps the kind that the request showed.
  */
 
 import type { SessionSpec } from "../../base/schema/session-spec.ts";

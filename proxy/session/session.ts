@@ -299,7 +299,7 @@ export class Session implements Placed {
     return this.running.all().flatMap(({ call, isBeginning }) => (isBeginning && !this.#state.calls.has(call.id) ? [call] : []));
   }
 
-  /** Without those of which that is not in the log yet. */
+  /** Leaves out calls that were superseded or have arrived, if the log does not say so yet. */
   #left(calls: Call[]): Call[] {
     const superseded = new Set(this.#beginning().flatMap((call) => this.#state.supersededBy(call)));
     return calls.filter((call) => !superseded.has(call) && !this.running.hasArrived(call));

@@ -34,7 +34,7 @@ export class AskedCalls {
     return null;
   }
 
-  /** Whether the turn also asks for other tools, such as a shell. Those can ask the relay too, and take the run of a call beside them. */
+  /** True if the turn also asks for other tools, such as a shell. A command there can ask the relay first, and so take the tool call. */
   isMixed({ call_id }: AskingCall): boolean {
     return this.#mixed.has(call_id);
   }

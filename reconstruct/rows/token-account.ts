@@ -27,7 +27,7 @@ export type CountedTokens = Omit<TokenAccount, "row_tokens" | "tree_tokens"> & {
   untrained: Map<string, UntrainedReason>;
 };
 
-/** What a run's rollouts come to; `excluded` reason by reason. */
+/** Adds up the accounts of a run's rollouts; `excluded` reason by reason. */
 export function addAccounts(accounts: Iterable<TokenAccount>): TokenAccount {
   const sum = emptyAccount();
   for (const { sampled, replayed, trained, excluded, by_class, uncounted, row_tokens, tree_tokens } of accounts) {

@@ -1,4 +1,4 @@
-/** For trainers that take single turns: whole prompt, one sample. The prompt is repeated at every call, and so is its price. */
+/** For trainers that take single turns: whole prompt, one sample. Each row repeats the prompt, and a trainer computes it again. */
 import type { Path, Selection } from "./selection.ts";
 import { wholeNode } from "./selection.ts";
 

@@ -1,6 +1,7 @@
 /**
- * What the tokens of a service take of it together. Each of these sums is of the machine, and has been used to stop the service for
- * all. So a token has a share of its own, and what it takes beyond is refused or waits without being read, and costs others nothing.
+ * Bounds on what all tokens of a service use together. Each bound protects something of the machine that was once used to
+ * stop the service for all. So each token has a share of its own. What it asks beyond its share is refused, or waits without
+ * being read, and costs the others nothing.
  */
 import { AlidadeError } from "../../base/errors.ts";
 import { FairShare } from "../../proxy/http/index.ts";

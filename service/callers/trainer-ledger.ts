@@ -52,17 +52,17 @@ export class TrainerLedger {
     return this.#ledger.setNamed(key, this.namespace);
   }
 
-  /** Those that it sees. */
+  /** The sets that it sees. */
   sets() {
     return this.#ledger.sets(this.#namespace ?? undefined);
   }
 
-  /** So many of those that it sees, as `Ledger` says. */
+  /** At most `most` of the sets that it sees. `Ledger` says which. */
   latestSets(most: number) {
     return this.#ledger.latestSets(most, this.#namespace ?? undefined);
   }
 
-  /** Those that it makes. */
+  /** The sets of its own namespace. */
   ownSets() {
     return this.#ledger.sets(this.namespace);
   }

@@ -52,13 +52,13 @@ export type PassRateOptions = {
 };
 
 export type DeliveryOptions = {
-  /** `rows` where left out, and `none` of an evaluation, which has no rows for training. */
+  /** Default: `rows`; for an evaluation, which has no rows for training, `none`. */
   payload?: "none" | "rows" | "trajectory" | "record";
   /** The export format of rows; `flat` where left out. */
   format?: string;
   /** `train`: also calls that were sampled with `top_p`, `top_k` or `min_p`, if the trainer renormalises over their kept tokens. */
   kept_sets?: "leave_out" | "train";
-  /** The trainer's policy step, against which lag and staleness are held. */
+  /** The trainer's policy step. Lag and staleness are counted from it. */
   step?: number;
   signal?: AbortSignal;
 };

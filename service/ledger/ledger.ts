@@ -67,7 +67,7 @@ export interface Ledger extends AsyncDisposable {
   endMore(): Promise<number>;
   /** Grows when there is more for `endMore`. */
   readonly ending: Waitable;
-  /** Nothing more will come of the set: it is drained, no rollout is open, and each result can be read by now. Throws `not_found`. */
+  /** True if nothing more will come of the set: it is drained, no rollout is open, and each result can be read by now. Throws `not_found`. */
   isOver(set: string): Promise<boolean>;
   /** Takes no more rollouts. Groups are whole with those that they have. Throws `not_found`. */
   drain(set: string): Promise<SetState>;

@@ -255,7 +255,7 @@ export class Attempts {
   }
 }
 
-/** 0: it cannot be read. */
+/** Returns 0 if the log cannot be read. */
 function finishedIn(id: string, lines: readonly LogLine[]): number {
   try {
     return countFinished(toRecording(id, lines)).calls;

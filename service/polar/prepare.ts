@@ -1,4 +1,4 @@
-/** Polar's recipes of a runtime (`prepare`, `eval_prepare`) as lines of a shell. */
+/** Turns Polar's steps that prepare a sandbox (`prepare`, `eval_prepare`) into lines of a shell. */
 import { z } from "zod";
 import { quoted } from "../../tasks/swe/index.ts";
 import { none } from "./asks-nothing.ts";

@@ -9,9 +9,9 @@ import { loadOtel, type OtelExporter, type OtelLibrary, type OtelResource, type 
 import { boundedText, type RecordedSpan, type SpanPlace } from "./recorded-span.ts";
 import { spanOfSet, spansOfAttempt, spansOfCall } from "./spans-of.ts";
 
-/** A receiver that hangs holds up the end of a process for so long, and nothing else. */
+/** A receiver that hangs delays only the end of a process, and at most this long. */
 const exportMs = 5_000;
-/** About 500 bytes each. A receiver that is away for longer loses what is beyond. */
+/** Spans that wait for the receiver, about 500 bytes each. Further ones are lost. */
 const mostSpans = 8_192;
 
 /** `env`: the receiver is named by the standard variables. */
@@ -21,7 +21,7 @@ export type OpenSpans = {
   /** URL of the receiver, without `/v1/traces`; or `env`. */
   url: string;
   version: string;
-  /** Is told once that the receiver takes none, and once that it takes them again. */
+  /** Called once when the receiver stops taking spans, and once when it takes them again. */
   note: (text: string) => void;
 };
 

@@ -10,7 +10,7 @@ export const otelPackages = [
   "@opentelemetry/exporter-trace-otlp-http@0.301.0",
 ];
 
-/** The little of them that is used. */
+/** The part of them that is used. */
 export type OtelLibrary = {
   OTLPTraceExporter: new (options: { url?: string; timeoutMillis: number }) => OtelExporter;
   BatchSpanProcessor: new (options: { exporter: OtelExporter; exportTimeoutMillis: number; maxQueueSize: number }) => OtelProcessor;

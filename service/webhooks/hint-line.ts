@@ -14,12 +14,12 @@ type HintState = { whole: number; cursor: string | null };
 export type HintLineParts = {
   ledger: Ledger;
   webhook: Webhook;
-  /** Hears of the first failure in a row. */
+  /** Called at the first of several failures in a row. */
   note: (text: string) => void;
   pauseMs: number;
   /** Requests to receivers that trainers choose share them. */
   places: Limiter;
-  /** After so many failures in a row a hint is given up; the next one is that of more groups. */
+  /** After this many failures in a row a hint is given up. The next hint is sent when the set has more whole groups. */
   tries: number;
   signal: AbortSignal;
 };
@@ -60,7 +60,7 @@ export class HintLine {
     this.#work = null;
   }
 
-  /** Until it is told, or given up. A set that changes meanwhile is told again. */
+  /** Tries until the receiver has the hint, or it is given up. A set that changes meanwhile waits for its next hint. */
   async #tell(set: string, key: string): Promise<void> {
     const { signal, note, pauseMs, tries } = this.#parts;
     let pause = pauseMs;

@@ -1,4 +1,4 @@
-/** Plays on the screens of example tasks, in Docker: a real harness, a scripted engine, and what the record says of it. */
+/** Runs example tasks that have a screen, in Docker, with a real harness. A scripted engine asks for the steps of the test. */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { join } from "node:path";

@@ -11,7 +11,7 @@ import { findParents } from "../../reconstruct/tree/parents.ts";
 import { buildTree } from "../../reconstruct/tree/token-tree.ts";
 import { assistant, LogBuilder, system, toolCall, toolResult, user } from "../fakes/records/log-builder.ts";
 
-/** A tool loop; with `drift`, each prompt renders the last turn in other tokens, so that every call is a branch. */
+/** A tool loop. With `drift`, each prompt has the last turn in other tokens than were sampled, so every call is a branch. */
 function session(calls: number, drift: boolean): LogEntry[] {
   const log = new LogBuilder();
   let messages = [system("be good"), user("fix it please")];
@@ -24,7 +24,7 @@ function session(calls: number, drift: boolean): LogEntry[] {
   return log.entries;
 }
 
-/** A tool loop whose first message shows a picture. Drifts as above. */
+/** The same loop with a picture in its first message, and always with drift. */
 function pictured(calls: number): LogEntry[] {
   const log = new LogBuilder();
   const sha256 = "a".repeat(64);

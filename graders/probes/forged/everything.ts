@@ -1,9 +1,9 @@
-/** What is said where an answer is looked for and not compared: as much as fits of all that it may be. */
+/** An answer against graders that search it for a text: it holds as many possible texts as fit. */
 import type { LooseText } from "../../grader.ts";
 
 const usualWords = "yes no true false ok error none null pass fail";
 
-/** The likeliest first: the shortest `longest` says how much of it counts. */
+/** The likeliest texts come first, because the answer is cut at the smallest `longest`. */
 export function everything(instruction: string, sought: readonly LooseText[]): string {
   const most = Math.min(...sought.map(({ longest }) => longest));
   const known = new Set(wordsOf(instruction));

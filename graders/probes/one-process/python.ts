@@ -26,7 +26,7 @@ def _raises(*rest, **more):
 _replace(lambda value: _raises)`;
 }
 
-/** The tests' functions are empty as soon as their module is there: a profiler is told of its end. */
+/** Empties the functions of the tests as soon as their module has run. A profiler is called at its end. */
 export function swapCode({ tests }: ProbeTarget): string {
   return `import os as _os, sys as _sys
 _files = {_os.path.basename(path) for path in ${JSON.stringify(tests)}}

@@ -1,7 +1,7 @@
 /**
- * How much of an interrupted sample goes on. The engine's parser begins anew with the second request, so it must have been at
- * rest where the first one is cut: all tokens up to there were said as text or as a thought, and no tool call had begun. What
- * came behind that place is dropped, and the record says how much that was.
+ * Decides how many tokens of an interrupted sample are kept. A second request goes on from them, and the engine's parser begins
+ * anew with it. So the sample may be cut only where the first parser was at rest: it had given out all tokens so far as text or as
+ * a thought, and no tool call had begun. Later tokens are dropped, and the record says how many.
  */
 import type { Part } from "../../../base/schema/message.ts";
 import type { SampledToken } from "../../../base/schema/sampled-token.ts";
@@ -9,7 +9,7 @@ import type { EngineLease } from "../../pool/engine-lease.ts";
 import type { PromptTokens } from "../../session/prompt-tokens.ts";
 import type { HeldSet } from "../numbers/sampled-support.ts";
 
-/** After so many ids the answer had said so many characters, and no call. */
+/** A place where a sample may be cut. After `ids` ids the answer had this many characters of each kind, and no tool call. */
 export type Mark = { ids: number; reasoning: number; text: number };
 
 /** What the next request goes on from. */
@@ -29,7 +29,7 @@ export type Keepable = {
   readonly marks: readonly Mark[];
   /** The ids up to a mark. */
   idsUntil(mark: Mark): number[];
-  /** What they said. */
+  /** What the parser had given out by then. */
   saidUntil(mark: Mark): SaidSoFar;
   /** null without a prompt whose ids are known. */
   keep(mark: Mark): KeptTokens | null;
@@ -39,7 +39,10 @@ export type SaidSoFar = { reasoning: string; text: string };
 
 /** A question to the tokenizer takes milliseconds; a server that does not answer must not hold up the weights. */
 const askWithinMs = 2_000;
-/** The last places at which the answer grew: text that is held back, or a call that begins in the same chunk, ends before the second. */
+/**
+ * Places that are tried: the last ones at which the answer grew. At the last one, text may be held back, or a tool call may begin in
+ * the same chunk. The one before it is free of both.
+ */
 const looks = 5;
 
 /** null where nothing can be kept. Never throws. */
@@ -52,7 +55,7 @@ export async function keepTokens(sample: Keepable, { engine, model }: EngineLeas
   return null;
 }
 
-/** The last place, and those before at which more had been said than at the one before. */
+/** Returns the last mark, and earlier ones at which the answer had grown since the mark before. The latest comes first. */
 function lastGrowths(marks: readonly Mark[]): Mark[] {
   const found: Mark[] = [];
   for (let at = marks.length - 1; at >= 0 && found.length < looks; at--) {
@@ -63,7 +66,7 @@ function lastGrowths(marks: readonly Mark[]): Mark[] {
   return found;
 }
 
-/** Whether all that was sampled was said: nothing is held back, and apart from tags nothing was left out. */
+/** True if the parser gave out all that was sampled. It holds nothing back, and left out nothing but tags. */
 export function isAtRest(sampled: string, { reasoning, text }: SaidSoFar): boolean {
   const last = text === "" ? reasoning : text;
   if (last === "" || !sampled.endsWith(last)) return false;
@@ -76,8 +79,8 @@ export function isAtRest(sampled: string, { reasoning, text }: SaidSoFar): boole
 const onlyTags = /^(?:\s|<[^<>\s]{1,24}>|\[[A-Z_/]{1,16}\])*$/;
 
 /**
- * Whether the engine's parser, which began anew, took the rest for something else than the beginning was. `first`: what it said
- * first. `sampled`: the text of the rest.
+ * True if the engine's parser, which began anew, took the rest for another kind of part than the kept beginning. `first` and `said`:
+ * kind and text of the first part that it gave out. `sampled`: the text of all tokens behind the kept ones.
  */
 export function isMisread(kept: readonly Part[], first: Part["type"] | null, said: string, sampled: string): boolean {
   const last = kept.at(-1)?.type;

@@ -24,7 +24,7 @@ export function whySupportUnasked(request: AskedSampling, facts: EngineFacts, is
   return top_k > most ? "cut_short" : null;
 }
 
-/** `not_kept`: its ids would be too many. */
+/** `not_kept`: with this set, the call would hold too many ids. */
 export type HeldSet = TokenSupport | "not_kept";
 
 /** Sets of 1000 tokens for 8000 sampled ones. Their file has 32 MiB, and a harness may choose `top_k`. */
@@ -41,7 +41,7 @@ export class HeldSets {
   }
 }
 
-/** `told`: one for each sampled token, as far as the engine told it. */
+/** Writes the sets as bytes. `told`: the sets that came from the engine. It may have told fewer than there are sampled tokens. */
 export function sampledSupport(told: readonly HeldSet[], tokens: number): SampledSupport {
   if (told.length !== tokens || tokens === 0) return { missing: told.length === 0 ? "not_told" : "misfit" };
   const sets: (readonly number[])[] = [];

@@ -45,10 +45,10 @@ export const actionProperties: JsonObject = {
   keys: { type: "array", items: { type: "string" }, description: "keypress: the keys. Actions of the mouse: keys to hold meanwhile." },
 };
 
-/** Null where it is no action of these. The value may hold numbers as they were written, so only its text is judged. */
+/** Returns null for an unknown action. The value may hold numbers in their written form, so its JSON text is what is checked. */
 export function actionToWire(value: unknown): JsonObject | null {
   if (!isObject(value) || !Action.safeParse(readJson(JSON.stringify(value))).success) return null;
-  // Clients demand the field there.
+  // Clients require `keys` in a double click.
   return value.type === "double_click" ? { keys: null, ...value } : value;
 }
 

@@ -23,11 +23,11 @@ export async function setsThatWait(db: Transaction): Promise<string[]> {
 }
 
 /**
- * Queues the rollouts of the first groups of the set that may be begun by now; returns how many groups, 0 when there are no more. They
- * have new places, behind the last one that was claimed.
+ * Queues the rollouts of the set's first groups that may begin by now. They get new places, behind the last one that was claimed.
+ * Returns the number of groups; 0 if there are no more.
  */
 export async function admit(db: Transaction, id: string): Promise<number> {
-  // What is submitted meanwhile would be held in a group that was begun, and what is admitted would be counted twice.
+  // Without it, rollouts that are submitted meanwhile would stay held in a group that was begun, and groups would be counted twice.
   await lock(db, id);
   const set = await setOf(db, id);
   if ((await db.get("SELECT 1 FROM endings WHERE set_id = $1 AND group_key IS NULL", id)) !== undefined) return 0;

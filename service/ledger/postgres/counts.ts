@@ -1,7 +1,7 @@
 /**
- * How many rollouts, results and groups of what kind a set has. What is over is counted once, up to a transaction below which nothing
- * changes any more (`counted_xid`), and added to what is known; a look counts what is behind it. To count a large set with each look
- * would read all of it.
+ * Counts the rollouts, results and groups of a set, by kind. Those that are over are counted once, up to a transaction before which
+ * nothing changes any more (`counted_xid`), and these counts are stored. A look adds only what came after that transaction. Without
+ * stored counts, each look would read the whole set.
  */
 import type { DatabaseRow } from "../database-row.ts";
 import type { Transaction } from "./connection/postgres-database.ts";

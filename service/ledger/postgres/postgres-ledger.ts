@@ -214,7 +214,7 @@ export class PostgresLedger implements Ledger {
 
   /** Asked after each change by each node, so it asks the server only where something may be queued. */
   async claim(lease: Lease, free: number, from: ClaimedSets = "any"): Promise<Claim[]> {
-    // A lease that is over finds nothing where another one does.
+    // With the epoch, because a lease that is over finds nothing where the node's next one does.
     const at = `${lease.epoch} ${this.#notices.queued}`;
     if (free <= 0 || this.#dryAt.get(from) === at) return [];
     const claims: Claim[] = [];

@@ -1,4 +1,4 @@
-/** Sets: made, looked at, cancelled, drained. Each function runs inside a transaction. */
+/** Makes, reads, cancels and drains sets. Each function runs inside a transaction. */
 import { newId } from "../../../base/schema/ids.ts";
 import type { DatabaseRow } from "../database-row.ts";
 import { specOf, toExpired, toSetState } from "../from-rows.ts";

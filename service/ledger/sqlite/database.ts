@@ -36,7 +36,7 @@ export class Database implements Disposable {
     return Number(this.#statement(sql).run(...values).changes);
   }
 
-  /** All of it or nothing. A full disk is `store_full`: nothing of it is written, and it may be tried again. */
+  /** Writes all of it or nothing. Throws `store_full` if the disk is full; nothing is written then, and the caller may try again. */
   transaction<T>(work: () => T): T {
     try {
       this.#file.exec("BEGIN IMMEDIATE");

@@ -149,8 +149,8 @@ export class ScriptedEngine implements AsyncDisposable {
   /** As 0.33: told to requests that ask for it. null: 0.32, which does not know the field. */
   weightSpans: { version: string; start: number; end: number }[] | null = null;
   /**
-   * As a server with `--logprobs-mode processed_logprobs`: it lists the sampled token and the next id as kept, then others as cut.
-   * `short`: the list ends among the kept ones. `wrong`: their probabilities do not add up to 1.
+   * Lists tokens as a server with `--logprobs-mode processed_logprobs`. The sampled token and the next id are kept, the ids after
+   * them are cut. `short`: the list ends before the last kept one. `wrong`: the probabilities of the kept ones do not add up to 1.
    */
   support: "told" | "short" | "wrong" | null = null;
   /** Adapters that it lists too: name -> base model. */

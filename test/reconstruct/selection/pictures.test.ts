@@ -22,8 +22,9 @@ function look(colour: Colour): Message {
 }
 
 /**
- * Two turns after a picture. The second request has the first answer in other tokens, and shows `later` where the first one showed
- * red. The first answer stands before the picture, so the tokens part before it. `places`: whether the engine told the first place.
+ * Three calls: a first answer, an answer to a red picture, and one more turn. The third request has the first answer in other tokens
+ * and the picture `later` in the place of the red one. So its tokens differ from the second prompt before the picture. `places`: the
+ * engine told the picture's place in the second prompt.
  */
 function retokenised(later: Colour, places = true) {
   const log = new LogBuilder();

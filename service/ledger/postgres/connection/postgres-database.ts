@@ -107,7 +107,7 @@ export class PostgresDatabase implements AsyncDisposable {
     }
   }
 
-  /** A place that comes when its caller has gone is another's. */
+  /** A connection that comes after its caller has gone is given back to the pool. */
   async #client(signal?: AbortSignal): Promise<PgPoolClient> {
     const coming = this.#pool.connect();
     if (signal === undefined) return coming;
