@@ -1,29 +1,11 @@
 /** Kept tokens over the service: rows train calls with a cut only if the trainer asks for it, and then have their sets. */
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { ServiceClient } from "../../index.ts";
-import { putAllPacked } from "../../service/blobs/index.ts";
-import { until } from "../fakes/machine/until.ts";
 import { pythonClient } from "../fakes/processes/python-client.ts";
-import { serviceAt, serviceTask } from "../fakes/proxies/service-at.ts";
-import { attemptResult } from "../fakes/records/attempt-result.ts";
-import { cutRecords } from "../fakes/records/cut-records.ts";
+import { cutSet } from "../fakes/proxies/cut-set.ts";
+import { serviceTask } from "../fakes/proxies/service-at.ts";
 import { need } from "../needs.ts";
-
-/** A set of one rollout a group, whose rollouts end as the cut one when `finish` is called. */
-async function cutSet(t: TestContext) {
-  const { call, ledger, lease, blobs, url } = await serviceAt(t);
-  const records = await cutRecords();
-  const set: string = (await call("PUT", "/sets/s", { samples: 1 })).body.set_id;
-  const finish = async (): Promise<void> => {
-    for (const claim of await ledger.claim(lease, 9)) {
-      const payload = await putAllPacked(blobs, `${claim.set_id}/${claim.rollout_id}/1`, records);
-      await ledger.finish(claim, attemptResult({ payload }));
-    }
-  };
-  const isQueued = async () => (await call("GET", `/sets/${set}`)).body.rollouts.queued > 0;
-  return { call, set, url, finish, whenQueued: () => until(isQueued).then(finish) };
-}
 
 type CutRow = { token_ids: number[]; loss_mask: number[]; support?: { sha256: string }[] };
 
