@@ -1,5 +1,5 @@
 /**
- * Reads a folder in the format of transformers and vLLM: `config.json` of a Llama and `model.safetensors`. The tokenizer and the
+ * Reads a folder in the format of transformers and vLLM: `config.json` of a Llama or Mistral and `model.safetensors`. The tokenizer and the
  * chat template stay the engine's own, so that ids mean the same with all weights.
  */
 import { readFile } from "node:fs/promises";
@@ -16,7 +16,9 @@ const Size = z.int().positive();
 const Width = Size.multipleOf(4);
 /** Refuses fields that change the results but are not implemented here: the results would be wrong. */
 const LlamaConfig = z.looseObject({
-  model_type: z.literal("llama"),
+  /** A Mistral is a Llama whose layers may all see a window of tokens alone. */
+  model_type: z.enum(["llama", "mistral"]),
+  sliding_window: Size.nullish(),
   vocab_size: z.literal(vocabularySize, {
     error: `must be ${vocabularySize}, the vocabulary of the embedded engine`,
   }),
@@ -93,7 +95,7 @@ function shapeOf(config: LlamaConfig): LlamaShape {
     keyValueHeads: config.num_key_value_heads ?? heads,
     headSize: config.head_dim ?? width / heads,
     hidden: config.intermediate_size,
-    window: null,
+    window: config.model_type === "mistral" ? (config.sliding_window ?? null) : null,
     sinks: 0,
     singleAngles: true,
     ropeBase: config.rope_parameters?.rope_theta ?? config.rope_theta ?? 10_000,

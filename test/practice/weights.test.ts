@@ -34,25 +34,28 @@ const stored: Record<string, { config?: WrittenConfig; dtype?: "BF16" }> = {
   single: {},
   halves: { dtype: "BF16" },
   tied: { config: { ...tinyConfig, tie_word_embeddings: true, num_key_value_heads: 4, num_hidden_layers: 3 } },
+  window: { config: { ...tinyConfig, architectures: ["MistralForCausalLM"], model_type: "mistral", sliding_window: 24 } },
 };
 
 test("logprobs of a folder are those of transformers on the same files", async (t) => {
   if (!(await need(t, "consumers"))) return;
   const prompts = [encode(text), encode("Read the file."), encode(text.slice(100, 900))];
   for (const [name, { config, dtype }] of Object.entries(stored)) await writeLlamaFolder(join(scratch, name), 5, config, dtype);
-  const written = Object.keys(stored).map((name) => ({ name, folder: join(scratch, name), double: true, prompts }));
-  // Single precision, as in `npm run train`.
+  const written = Object.keys(stored).map((name) => ({ name, folder: join(scratch, name), double: true, prompts, most: 1e-5 }));
+  const taught = { folder: join(root, "examples/train/model"), prompts: [...prompts, longPrompt] };
   const asked = [
     ...written,
-    { name: "taught", folder: join(root, "examples/train/model"), double: false, prompts: [...prompts, longPrompt] },
+    { ...taught, name: "taught", double: true, most: 1e-5 },
+    // As in `npm run train`. The rounding of transformers itself moves a logprob by 1e-5.
+    { ...taught, name: "taught, in single precision", double: false, most: 2e-5 },
   ];
   const theirs = await byTransformers(t, asked);
-  for (const [at, { name, folder, prompts }] of asked.entries()) {
+  for (const [at, { name, folder, prompts, most }] of asked.entries()) {
     const policy = newPolicy({ seed: 1, ...(await readLlamaFolder(folder)) });
     const worst = await worstDifference(policy, prompts, theirs[at] ?? []);
     t.diagnostic(`${name}: ${prompts.flat().length} tokens, worst difference ${worst.toExponential(1)}`);
     // We keep keys and values in single precision; transformers computes norms in it.
-    assert.ok(worst < 1e-5, `${worst}`);
+    assert.ok(worst < most, `${name}: ${worst}`);
   }
 });
 

@@ -22,7 +22,7 @@ export const tinyConfig = {
   tie_word_embeddings: false,
   max_position_embeddings: 2048,
 };
-export type WrittenConfig = typeof tinyConfig;
+export type WrittenConfig = typeof tinyConfig & { sliding_window?: number };
 
 /** `dtype`: how the numbers are stored. */
 export async function writeLlamaFolder(
