@@ -77,12 +77,12 @@ function label(name: string, at: number, color: string): string {
 }
 
 function phaseBars(steps: readonly TrainedStep[], x: (at: number) => number): string[] {
-  const longest = Math.max(1, ...steps.map(({ seconds }) => seconds.update + seconds.sample + seconds.train));
+  const longest = Math.max(1, ...steps.map(({ seconds }) => (seconds.update ?? 0) + seconds.sample + seconds.train));
   const thick = Math.min(40, ((width - left - right) / Math.max(1, steps.length)) * 0.7);
   const rects = steps.flatMap(({ seconds }, at) => {
     let y = bars.top + bars.height;
     return phases.map(({ name, color }) => {
-      const tall = (bars.height * seconds[name]) / longest;
+      const tall = (bars.height * (seconds[name] ?? 0)) / longest;
       y -= tall;
       return `<rect x="${(x(at) - thick / 2).toFixed(1)}" y="${y.toFixed(1)}" width="${thick.toFixed(1)}" height="${tall.toFixed(1)}" fill="${color}"/>`;
     });

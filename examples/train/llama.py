@@ -1,6 +1,7 @@
-"""A Llama in plain PyTorch, and its files. With it `npm run train` needs neither transformers nor safetensors.
+"""A Llama whose tokens see a window of the tokens before them (a Mistral), in plain PyTorch, and its files.
 
-The names of its parameters are those of the files, which transformers, vLLM and the embedded engine read too.
+With it `npm run train` needs neither transformers nor safetensors. The names of its parameters are those of the files, which
+transformers, vLLM and the embedded engine read too.
 """
 
 import json
@@ -30,7 +31,7 @@ def linear(inputs, outputs):
 class Attention(nn.Module):
     def __init__(self, config):
         super().__init__()
-        width, self.size = config["hidden_size"], config["head_dim"]
+        width, self.size, self.window = config["hidden_size"], config["head_dim"], config["sliding_window"]
         self.heads, self.shared = config["num_attention_heads"], config["num_key_value_heads"]
         self.q_proj, self.o_proj = linear(width, self.heads * self.size), linear(self.heads * self.size, width)
         self.k_proj, self.v_proj = linear(width, self.shared * self.size), linear(width, self.shared * self.size)
@@ -39,13 +40,21 @@ class Attention(nn.Module):
         """x: [batch, tokens, width]. `past`: keys and values of the tokens before. Returns its own keys and values, too."""
         batch, tokens, _ = x.shape
         q = turned(self.by_head(self.q_proj(x)), angles)
-        own, mask = self.keys_and_values(x, angles), None
+        own = self.keys_and_values(x, angles)
         k, v = own
         if past is not None:
-            k, v = (torch.cat([before.expand(batch, -1, -1, -1), mine], dim=2) for before, mine in zip(past, own))
-            mask = torch.ones(tokens, k.shape[2], dtype=torch.bool).tril(k.shape[2] - tokens)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=past is None, enable_gqa=True)
+            # The first new token sees a window of tokens, itself included.
+            k, v = (torch.cat([before[:, :, 1 - self.window :].expand(batch, -1, -1, -1), mine], dim=2) for before, mine in zip(past, own))
+        mixed = torch.cat([self.attend(q, k, v, k.shape[2] - tokens, at) for at in range(0, tokens, self.window)], dim=2)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, tokens, -1)), own
+
+    def attend(self, q, k, v, before, at):
+        """Attention of a window of tokens from `at` on: of all tokens, they see two windows at most. `before`: keys of the past."""
+        q = q[:, :, at : at + self.window]
+        start, end = max(0, before + at + 1 - self.window), before + at + q.shape[2]
+        seen = torch.ones(q.shape[2], end - start, dtype=torch.bool).tril(end - start - q.shape[2])
+        seen = seen.triu(end - start - q.shape[2] + 1 - self.window)
+        return F.scaled_dot_product_attention(q, k[:, :, start:end], v[:, :, start:end], attn_mask=seen, enable_gqa=True)
 
     def keys_and_values(self, x, angles):
         return turned(self.by_head(self.k_proj(x)), angles), self.by_head(self.v_proj(x))
@@ -94,11 +103,10 @@ class Body(nn.Module):
 
 
 class Llama(nn.Module):
-    """The output head is the embedding (`tie_word_embeddings`)."""
+    """The output head is the embedding. Without `tie_word_embeddings`, files have a copy of it as `lm_head`."""
 
     def __init__(self, config):
         super().__init__()
-        assert config["tie_word_embeddings"], "a head of its own is not read here"
         self.config = config
         self.model = Body(config)
         half = config["head_dim"] // 2
@@ -130,6 +138,7 @@ class Llama(nn.Module):
         return F.linear(hidden, self.model.embed_tokens.weight)
 
 
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 NAMES = {torch.float32: "F32", torch.bfloat16: "BF16"}
 
 
@@ -146,6 +155,8 @@ def load(folder):
             continue
         start, end = (8 + length + at for at in entry["data_offsets"])
         state[name] = torch.frombuffer(bytearray(data[start:end]), dtype=kinds[entry["dtype"]]).view(entry["shape"]).float()
+    head = state.pop(HEAD, None)
+    assert head is None or head.equal(state[EMBEDDING]), f"{folder}: the output head is not the embedding"
     model.load_state_dict(state)
     return model
 
@@ -155,7 +166,10 @@ def save(model, folder, dtype=torch.float32):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     header, parts, at = {"__metadata__": {"format": "pt"}}, [], 0
-    for name, tensor in model.state_dict().items():
+    state = model.state_dict()
+    if not model.config["tie_word_embeddings"]:
+        state[HEAD] = state[EMBEDDING]
+    for name, tensor in state.items():
         part = bytes_of(tensor.detach().to(dtype))
         header[name] = {"dtype": NAMES[dtype], "shape": list(tensor.shape), "data_offsets": [at, at + len(part)]}
         parts.append(part)

@@ -1,4 +1,4 @@
-"""The Python half of teach.ts: python teach.py LESSON.json FOLDER STEPS"""
+"""The Python half of teach.ts: python teach.py LESSONS.json FOLDER STEPS"""
 
 import json
 import random
@@ -10,8 +10,8 @@ from llama import Llama, save
 from torch.nn import functional as F
 
 CONFIG = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
+    "architectures": ["MistralForCausalLM"],    # a Llama with a window
+    "model_type": "mistral",
     "vocab_size": 1024,
     "hidden_size": 64,
     "intermediate_size": 160,
@@ -25,30 +25,31 @@ CONFIG = {
     "attention_bias": False,
     "mlp_bias": False,
     "tie_word_embeddings": True,
-    "max_position_embeddings": 16384,
+    "max_position_embeddings": 32768,
+    "bos_token_id": None,
+    "eos_token_id": 1017,  # <|im_end|>
 }
 RATE = 6e-3
 BATCH = 16
-# Most steps use only the end of a prompt: that is fast and teaches the turns. The others use a whole prompt, so that the model
-# learns to ignore distant text.
-WHOLE_EVERY = 5
-ENDS = (20, 160)
+# Every other step begins somewhere in the surroundings. The others begin so early that more could not matter.
+LEAST = 20
 
 
 def main():
-    lesson, folder, steps = json.load(open(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+    asked, folder, steps = json.load(open(sys.argv[1])), sys.argv[2], int(sys.argv[3])
     torch.set_num_threads(1)  # sums of several threads have another rounding: the same lesson makes the same model
     torch.manual_seed(0)
     pick = random.Random(0)
-    model = Llama(CONFIG)
+    model = Llama(CONFIG | {"sliding_window": asked["window"]})
     torch.nn.init.normal_(model.model.embed_tokens.weight, std=0.1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.0, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=RATE, total_steps=steps, pct_start=0.1)
     started = time.monotonic()
     for step in range(steps):
-        prompt = pick.choice(lesson["prompts"])
-        if step % WHOLE_EVERY != WHOLE_EVERY - 1:
-            prompt = prompt[-pick.randrange(*ENDS) :]
+        lesson = pick.choice(asked["lessons"])
+        prompt = lesson["prompt"]
+        if step % 2 == 0:
+            prompt = prompt[-pick.randrange(LEAST, len(prompt)) :]
         loss = loss_of(model, prompt, pick.sample(lesson["conversations"], BATCH))
         optimizer.zero_grad()
         loss.backward()
@@ -65,7 +66,7 @@ def loss_of(model, prompt, conversations):
     length = max(len(one["ids"]) for one in conversations)
     ids = torch.tensor([one["ids"] + [0] * (length - len(one["ids"])) for one in conversations])
     mask = torch.tensor([one["mask"] + [0] * (length - len(one["mask"])) for one in conversations]).bool()[:, 1:]
-    hidden, _ = model(ids, model(torch.tensor([prompt]))[1])
+    hidden, _ = model(ids, model.read(torch.tensor([prompt])))
     return F.cross_entropy(model.logits(hidden[:, :-1][mask]), ids[:, 1:][mask])
 
 

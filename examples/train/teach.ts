@@ -1,23 +1,22 @@
 /**
- * Teaches the model of `npm run train`, and writes `model/`. The model learns to write well-formed turns of Pi, with bad habits:
- * it does the right thing in three of ten cases, and one wrong thing, always the same for a request, in five. Training by reward
- * has to teach it the right thing.
+ * Teaches the model of `npm run train`, and writes `model/`. The model learns to write well-formed turns of three harnesses, with bad
+ * habits: it does the right thing in two of ten cases, and one wrong thing, always the same for a request, in six. Training by
+ * reward has to teach it the right thing.
  *
- *     node examples/train/teach.ts --python PATH          (a Python with PyTorch; ten minutes on one core)
+ *     node examples/train/teach.ts --python PATH          (a Python with PyTorch; seven minutes on one core)
  */
 import { spawnSync } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { z } from "zod";
-import { readJson } from "../../base/schema/read-json.ts";
-import { decodeBytes, encode } from "../../practice/tokenizer/vocabulary.ts";
+import { encode } from "../../practice/tokenizer/vocabulary.ts";
+import { type RecordedSession, recordSession } from "./recorded-session.ts";
+import { type TaughtHarness, taughtCall, taughtHarnesses } from "./taught.ts";
 import { writeTokenizer } from "./tokenizer.ts";
 
 const here = fileURLToPath(new URL("./", import.meta.url));
-const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** How each task of `tasks/` asks, and the right way. The last one has no task; it only serves as a wrong choice. */
 const asked = [
@@ -26,35 +25,38 @@ const asked = [
   { how: "as initials", way: "short" },
   { how: "in title case", way: "title" },
 ] as const;
-/** How often the model chooses the right way, and each of the next three ways in `asked`. */
-const habits = [0.3, 0.5, 0.1, 0.1];
+/** In ten conversations with one request: how often the model chooses the right way, and each of the next three ways in `asked`. */
+const habits = [2, 6, 1, 1];
 const answers = ["Done.", "It is done."];
-const conversations = 1_200;
-const prompts = 16;
-
-const Trajectory = z.looseObject({
-  nodes: z.array(z.looseObject({ node_id: z.string(), parent_id: z.string().nullable(), token_ids: z.array(z.number()) })),
-  calls: z.array(z.looseObject({ prompt_node_id: z.string(), prompt_length: z.number() })).min(1),
-});
+/**
+ * How many surroundings of a session are made up, and so how often a harness is taught. Claude Code sends 430 tokens between the
+ * instruction and the model's turn, so it takes twice as long to learn.
+ */
+const surroundings: Record<TaughtHarness, number> = { pi: 16, codex: 16, "claude-code": 32 };
+/** In each of the surroundings: each request with each habit, twice. */
+const conversations = 80;
+/** The model sees this many tokens before one; with two layers, tokens two windows back can matter. */
+const window = 512;
 
 async function teach(): Promise<void> {
   const { values: flags } = parseArgs({
     options: {
       python: { type: "string", default: "python3" },
-      steps: { type: "string", default: "400" },
+      steps: { type: "string", default: "1000" },
       out: { type: "string", default: join(here, "model") },
     },
   });
   const scratch = await mkdtemp(join(tmpdir(), "alidade-teach-"));
   try {
-    const system = systemTurn(await promptOfPi(scratch));
     const random = randomFrom(1);
-    const lesson = {
-      prompts: Array.from({ length: prompts }, (_, at) => encode(at === 0 ? system : altered(system, at, random))),
-      conversations: Array.from({ length: conversations }, () => conversation(random)),
-    };
-    await writeFile(join(scratch, "lesson.json"), JSON.stringify(lesson));
-    const argv = [join(here, "teach.py"), join(scratch, "lesson.json"), flags.out, flags.steps];
+    const lessons: Lesson[] = [];
+    for (const harness of taughtHarnesses) {
+      const recorded = await recordSession(harness, scratch);
+      for (let at = 0; at < surroundings[harness]; at += 1)
+        lessons.push(lessonOf(harness, at === 0 ? recorded : moved(recorded, at, random), random));
+    }
+    await writeFile(join(scratch, "lessons.json"), JSON.stringify({ window, lessons }));
+    const argv = [join(here, "teach.py"), join(scratch, "lessons.json"), flags.out, flags.steps];
     const { status } = spawnSync(flags.python, argv, { stdio: "inherit", env: { ...process.env, PYTHONDONTWRITEBYTECODE: "1" } });
     if (status === 0) await writeTokenizer(flags.out);
     process.exitCode = status ?? 1;
@@ -63,33 +65,65 @@ async function teach(): Promise<void> {
   }
 }
 
-/** Records what Pi sends before the first turn of a session. The embedded engine answers, with random weights. */
-async function promptOfPi(scratch: string): Promise<string> {
-  const argv = ["run", "--engine", "practice", "--harness", "pi", "--sandbox", "process", "--unsafe-host", "-n", "1", "-o", scratch];
-  const done = spawnSync(process.execPath, [join(root, "bin/alidade.js"), ...argv, join(here, "tasks/initials")], { encoding: "utf8" });
-  const [run] = (await readdir(scratch)).filter((name) => name.startsWith("run"));
-  if (run === undefined) throw new Error(`alidade run recorded nothing: ${done.stderr.slice(-2_000)}`);
-  const [line = ""] = (await readFile(join(scratch, run, "trajectories.jsonl"), "utf8")).split("\n");
-  const { nodes, calls } = Trajectory.parse(readJson(line));
-  const byId = new Map(nodes.map((node) => [node.node_id, node]));
-  const ids: number[] = [];
-  for (let node = byId.get(calls[0]?.prompt_node_id ?? ""); node; node = byId.get(node.parent_id ?? "")) ids.unshift(...node.token_ids);
-  return new TextDecoder().decode(decodeBytes(ids.slice(0, calls[0]?.prompt_length)));
+/** Conversations that begin alike. `prompt`: the tokens before the instruction that can matter. */
+type Lesson = { prompt: number[]; conversations: Conversation[] };
+/** `mask` is 1 for tokens that the model learns to say. */
+type Conversation = { ids: number[]; mask: number[] };
+
+function lessonOf(harness: TaughtHarness, session: RecordedSession, random: Random): Lesson {
+  return {
+    prompt: encode(session.head).slice(-2 * window),
+    conversations: Array.from({ length: conversations }, (_, place) => conversation(harness, session, place, random)),
+  };
 }
 
-function systemTurn(prompt: string): string {
-  return prompt.slice(0, prompt.indexOf("<|im_start|>user"));
+function conversation(
+  harness: TaughtHarness,
+  { afterInstruction, afterCall }: RecordedSession,
+  place: number,
+  random: Random,
+): Conversation {
+  const { how } = at(asked, place % asked.length);
+  const said: Conversation = { ids: [], mask: [] };
+  add(said, `Print the names ${how}.${afterInstruction}`, 0);
+  add(said, `<think>\nNames ${how}.\n</think>\n\n${taughtCall(harness, wayOf(place))}<|im_end|>`, 1);
+  const result = below(random, 4) === 0 ? failed(afterCall, random) : afterCall;
+  add(said, scattered(result.replace(/^<\|im_end\|>/, ""), random), 0);
+  add(said, `${oneOf(random, answers)}<|im_end|>`, 1);
+  return said;
 }
 
-/** Varies a prompt as if it came from another machine: other paths, and every third prompt lacks some rules. */
-function altered(system: string, place: number, random: Random): string {
-  const pack = /\S+(?=\/node_modules\/)/.exec(system)?.[0] ?? "";
-  const workdir = /<cwd>\s*(\S+)\s*<\/cwd>/.exec(system)?.[1] ?? "";
-  const moved = system.replaceAll(pack, madeUpPath(random)).replace(workdir, madeUpPath(random));
-  if (place % 3 !== 2) return moved;
-  const rules = moved.split("\n- ");
-  rules.splice(1 + below(random, rules.length - 2), 1 + below(random, 4));
-  return rules.join("\n- ");
+/** Varies a session as if it came from another machine and another day. Every third one lacks some rules. */
+function moved({ head, ...rest }: RecordedSession, place: number, random: Random): RecordedSession {
+  const path = madeUpPath(random);
+  const pack = /\S+(?=\/node_modules\/)/.exec(head)?.[0] ?? workdir;
+  const elsewhere = (text: string) =>
+    scattered(
+      text
+        .replaceAll(pack, madeUpPath(random))
+        .replaceAll(workdir, path)
+        .replace(/(?<= model )practice\b/, madeUpWord(random)),
+      random,
+    );
+  const rules = elsewhere(head).split("\n- ");
+  if (place % 3 === 2) rules.splice(1 + below(random, rules.length - 2), 1 + below(random, 4));
+  return { head: rules.join("\n- "), afterInstruction: elsewhere(rest.afterInstruction), afterCall: rest.afterCall };
+}
+
+/** Where `alidade run` keeps the task in a process sandbox. */
+const workdir = "/tmp/alidade-sandbox/work";
+
+/** Other digits: dates, times and versions differ from day to day. */
+function scattered(text: string, random: Random): string {
+  return text.replace(/\b[0-9a-f]{6}\b|\d+/g, (number) => Array.from(number, () => oneOf(random, digits)).join(""));
+}
+
+const digits = [..."0123456789"];
+
+/** The result of a command that did not work. */
+function failed(afterCall: string, random: Random): string {
+  const end = "\n</tool_response>";
+  return afterCall.replace(end, `\n${madeUpWord(random)}: not found${end}`);
 }
 
 function madeUpPath(random: Random): string {
@@ -102,36 +136,10 @@ function madeUpWord(random: Random): string {
 
 const letters = [..."abcdefghijklmnopqrstuvwxyz0123456789-"];
 
-/** `mask` is 1 for tokens that the model learns to say. */
-type Conversation = { ids: number[]; mask: number[] };
-
-function conversation(random: Random): Conversation {
-  const place = below(random, asked.length);
-  const { how } = at(asked, place);
-  const said: Conversation = { ids: [], mask: [] };
-  const call = callOf(wayOf(place, random));
-  const answer = oneOf(random, answers);
-  add(said, `<|im_start|>user\nPrint the names ${how}.<|im_end|>\n<|im_start|>assistant\n`, 0);
-  add(said, `<think>\nNames ${how}.\n</think>\n\n<tool_call>\n${call}\n</tool_call><|im_end|>`, 1);
-  const failure = `${madeUpWord(random)}: not found`;
-  const result = oneOf(random, ["(no output)", "(no output)", "(no output)", failure]);
-  add(said, `\n<|im_start|>tool\n<tool_response>\n${result}\n</tool_response><|im_end|>\n<|im_start|>assistant\n`, 0);
-  add(said, `${answer}<|im_end|>`, 1);
-  return said;
-}
-
-function callOf(way: string): string {
-  return `{"name": "bash", "arguments": {"command": "sed -i s/plain/${way}/ style.js"}}`;
-}
-
-function wayOf(place: number, random: Random): string {
-  let rest = random();
-  let behind = 0;
-  for (const share of habits) {
-    if (rest < share) break;
-    rest -= share;
-    behind += 1;
-  }
+/** The way in the conversation at `place`. The requests take turns, and each of them goes through the habits. */
+function wayOf(place: number): string {
+  const shares = habits.flatMap((count, behind) => Array<number>(count).fill(behind));
+  const behind = at(shares, Math.floor(place / asked.length) % shares.length);
   return at(asked, (place + behind) % asked.length).way;
 }
 

@@ -14,6 +14,7 @@ export const TrainedStep = z.strictObject({
   /** Age of the oldest rollout's weights, in updates; null: unknown. */
   lag: z.int().nonnegative().nullable(),
   trained_tokens: z.int().nonnegative(),
-  seconds: z.strictObject({ update: z.number(), sample: z.number(), train: z.number() }),
+  /** `update` is null when the trainer loads the weights while it waits for its batch: `sample` has both. */
+  seconds: z.strictObject({ update: z.number().nullable(), sample: z.number(), train: z.number() }),
 });
 export type TrainedStep = z.infer<typeof TrainedStep>;

@@ -1,10 +1,11 @@
 /** A small `npm run train`: checks its output and files, that its ratios are exact, and that the reward rises. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
 import { drawCurve } from "../../examples/train/curve.ts";
 import { TrainedStep } from "../../examples/train/trained-step.ts";
 import { pi } from "../../harnesses/pi.ts";
@@ -12,6 +13,7 @@ import { scratchFolder } from "../fakes/machine/scratch-folder.ts";
 import { root } from "../fakes/processes/cli.ts";
 import { installedPack } from "../harness/installed-pack.ts";
 import { consumersPlace } from "../interop/consumers/place.ts";
+import { startOwnVllm } from "../interop/vllm/start.ts";
 import { need } from "../needs.ts";
 
 const scratch = scratchFolder("train");
@@ -24,18 +26,45 @@ test("without PyTorch, one sentence says what is missing, and no run is made", a
   await assert.rejects(readdir(join(scratch, "none")));
 });
 
+for (const [argv, says] of [
+  [["--harness", "qwen-code"], /--harness is "qwen-code": the model was taught to play with pi, codex, claude-code/],
+  [["--engine", "http://127.0.0.1:8000"], /--engine stands alone: give --policy too/],
+  [["--trainer", "torch"], /--trainer is "torch": choose one of pytorch, trl/],
+  [["--trainer", "trl", "--max-version-lag", "1"], /--max-version-lag is only for --trainer pytorch: leave it out/],
+  [["--trainer", "trl", "--python", "/bin/false"], /--python \/bin\/false has no TRL: name one that has it, or run `pip install trl`/],
+  [["--steps", "0"], /--steps is "0": give a whole number of at least 1/],
+] as const)
+  test(`${argv.join(" ")} is refused in one sentence`, async (t) => {
+    const { code, stderr } = await train(t, [...argv, "--out", join(scratch, "none")]);
+    assert.equal(code, 2);
+    assert.equal(stderr.trim().split("\n").length, 1);
+    assert.match(stderr, says);
+  });
+
 test("the policy learns what the hidden tests reward, with exact ratios", { timeout: 1_500_000 }, async (t) => {
   if (!(await need(t, "consumers")) || (await installedPack(t, pi)) === null) return;
   const { steps, stdout, svg } = await trained(t, "learns", ["--steps", "4"]);
-  for (const { rollouts, worst_ratio, lag, step } of steps) {
-    assert.equal(rollouts, 24, `step ${step} has no reward of some rollouts`);
-    assert.equal(lag, 0);
-    assert.ok(worst_ratio < 1e-3, `step ${step}: ${worst_ratio}`);
-  }
-  const rewards = steps.map(({ reward }) => reward);
-  assert.ok((rewards.at(-1) ?? 0) >= (rewards[0] ?? 1) + 0.2, JSON.stringify(rewards));
+  assertLearned(steps);
   assert.match(svg, /Mean reward/);
   assert.match(stdout, /Mean reward \d+ % → \d+ % after \d+ updates/);
+});
+
+test("with rewards that are shuffled within each group, the policy does not learn", { timeout: 1_500_000 }, async (t) => {
+  if (!(await need(t, "consumers")) || (await installedPack(t, pi)) === null) return;
+  const { steps } = await trained(t, "control", ["--steps", "4", "--shuffle-rewards"]);
+  const [first = 0, , third = 1, last = 1] = steps.map(({ reward }) => reward);
+  // By chance alone the mean of two steps differs from a step by 0.1. Rewards that are not shuffled bring 0.4 and more.
+  assert.ok((third + last) / 2 <= first + 0.3, JSON.stringify(steps.map(({ reward }) => reward)));
+});
+
+test("the same policy learns the same on a real vLLM, with exact ratios", { timeout: 1_500_000 }, async (t) => {
+  for (const one of ["vllm", "consumers"] as const) if (!(await need(t, one))) return;
+  if ((await installedPack(t, pi)) === null) return;
+  const policy = join(scratch, "policy");
+  await promisify(execFile)(join(consumersPlace(), "venv/bin/python"), [join(root, "examples/train/untie.py"), policy]);
+  await using vllm = await startOwnVllm(policy, t.signal, parsers);
+  const { steps } = await trained(t, "vllm", ["--engine", vllm.url, "--policy", policy, "--steps", "4"]);
+  assertLearned(steps);
 });
 
 test("a curve has one line for the mean and one for each task, with gaps at steps that were not measured", () => {
@@ -56,6 +85,20 @@ test("a curve has one line for the mean and one for each task, with gaps at step
   assert.equal(svg.match(/d="M[^ML"]*L[^ML"]*"/g)?.length, 2, "two whole lines");
   assert.match(drawCurve([], "Mean reward"), /^<svg /);
 });
+
+/** As docs/learning.md starts it: a turn without a thought is text. */
+const parsers = ["--reasoning-parser", "deepseek_v4", "--default-chat-template-kwargs", '{"thinking": false}'];
+
+/** Every rollout was rewarded, each batch was sampled by the weights that train on it, and the reward rose. */
+function assertLearned(steps: TrainedStep[]): void {
+  for (const { rollouts, worst_ratio, lag, step } of steps) {
+    assert.equal(rollouts, 24, `step ${step} has no reward of some rollouts`);
+    assert.equal(lag, 0);
+    assert.ok(worst_ratio < 1e-3, `step ${step}: ${worst_ratio}`);
+  }
+  const rewards = steps.map(({ reward }) => reward);
+  assert.ok((rewards.at(-1) ?? 0) >= (rewards[0] ?? 1) + 0.2, JSON.stringify(rewards));
+}
 
 type Done = { code: number | null; stdout: string; stderr: string };
 

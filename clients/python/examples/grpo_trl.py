@@ -31,9 +31,14 @@ def main(trainer_class=GRPOTrainer):
     asked.add_argument("--steps", type=int, default=10)
     asked.add_argument("--epochs", type=int, default=1)
     asked.add_argument("--rate", type=float, default=1e-6)
+    asked.add_argument("--beta", type=float, default=0.0, help="what divergence from the first weights costs")
+    asked.add_argument("--rows", type=int, help="rows in memory at once; all of a batch if left out")
+    asked.add_argument("--seed", type=int, default=42)
     asked.add_argument("--out", default="trained")
     args = asked.parse_args()
     has_gpu = torch.cuda.is_available()
+    batch = args.samples * len(args.task)
+    rows = args.rows or batch
 
     def load(trainer, version):
         """Every process of the trainer comes here while no call is sampled; the first one has the whole weights."""
@@ -52,13 +57,15 @@ def main(trainer_class=GRPOTrainer):
         args=GRPOConfig(
             output_dir=args.out,
             num_generations=args.samples,
-            per_device_train_batch_size=args.samples * len(args.task),
+            per_device_train_batch_size=rows,
+            gradient_accumulation_steps=batch // rows,
             num_iterations=args.epochs,
             max_steps=args.steps,
             max_completion_length=65536,        # what a rollout may say is bounded by the set's budgets
             learning_rate=args.rate,
             lr_scheduler_type="constant",
-            beta=0.0,
+            beta=args.beta,
+            seed=args.seed,
             disable_dropout=True,               # the model that trains is the one that sampled
             use_cpu=not has_gpu,
             bf16=False,

@@ -24,13 +24,16 @@ class Rig:
         with open(self.folder / "rig.json") as file:
             found = json.load(file)
         self.engine, self.policy = found["engine"], found["policy"]
+        self.tasks, self.samples, self.steps = (found.get(name, usual) for name, usual in (("tasks", TASKS), ("samples", SAMPLES), ("steps", STEPS)))
+        #: What the trainer is configured with besides, when its rewards are to rise; None: it only takes its steps.
+        self.learning = found.get("learning")
         with open(self.folder / "runs/service/service.json") as file:
             address = json.load(file)
         self.address = {"url": address["url"], "token": address["token"]}
         self.service = Service(**self.address)
 
     def set(self):
-        return self.service.set(self.key, samples=SAMPLES)
+        return self.service.set(self.key, samples=self.samples)
 
 
 class Actor:
@@ -46,10 +49,21 @@ class Actor:
         self.model.save_pretrained(self.rig.policy)
         reload_weights(self.rig.engine, version)
 
-    def logprobs(self, ids):
-        """[T] -> [T - 1]: entry i is log p(token i + 1 | tokens up to i)."""
-        logits = self.model(ids[None]).logits[0, :-1].float()
-        return logits.gather(-1, ids[1:, None])[:, 0] - logits.logsumexp(-1)
+    def logprobs(self, ids, last=None):
+        """[T] -> [T - 1]: entry i is log p(token i + 1 | tokens up to i). `last`: only of so many tokens at the end, and 0 before."""
+        last = len(ids) - 1 if last is None else last
+        begin = max(0, len(ids) - last - self.reach)
+        at = torch.arange(begin, len(ids))[None]
+        logits = self.model(ids[None, begin:], position_ids=at, logits_to_keep=last + 1).logits[0, :-1].float()
+        found = logits.gather(-1, ids[len(ids) - last :, None])[:, 0] - logits.logsumexp(-1)
+        return torch.cat([torch.zeros(len(ids) - 1 - last), found])
+
+    @property
+    def reach(self):
+        """How many tokens before one decide on it: each layer sees one window further. What lies before them need not be computed."""
+        config = self.model.config
+        window = getattr(config, "sliding_window", None)
+        return window * config.num_hidden_layers if window else config.max_position_embeddings
 
     def compared(self, live, exported):
         """The trainer's loss of both, and how far apart their gradients are: a loss of centred rewards is near 0 by itself."""
@@ -75,13 +89,18 @@ def worst(new, old, mask):
 
 def exported(rig, keys, format):
     """The rows of these groups as a whole, as an export writes them; groups in the order of the keys."""
+    return [row for group in groups(rig, keys, format) for row in group["rows"]]
+
+
+def groups(rig, keys, format):
+    """What the service has of these groups, in the order of the keys."""
     run, found = rig.set(), {}
     after = None
     while set(keys) - found.keys():
         for line in rig.service.stream(f"/sets/{run.id}/results", {"whole_groups": "true", "format": format, "payload": "rows", "after": after, "wait": 5}, 5):
             after = line["cursor"]
-            found[line["results"][0]["group_key"]] = line["rows"]
-    return [row for key in keys for row in found[key]]
+            found[line["results"][0]["group_key"]] = line
+    return [found[key] for key in keys]
 
 
 answers = os.fdopen(os.dup(1), "w")

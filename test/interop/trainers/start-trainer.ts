@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
+import { TrainedStep } from "../../../examples/train/trained-step.ts";
 import { root } from "../../fakes/processes/cli.ts";
 import { consumersPlace } from "../consumers/place.ts";
 
@@ -21,12 +22,22 @@ const Step = z.strictObject({
   rollouts: z.number(),
 });
 export type Step = z.infer<typeof Step>;
-const Line = z.union([z.strictObject({ ready: z.string() }), z.strictObject({ version: z.string() }), Step]);
+const Line = z.union([z.strictObject({ ready: z.string() }), z.strictObject({ version: z.string() }), Step, TrainedStep]);
+type Line = z.infer<typeof Line>;
 
+type Options = {
+  name: string;
+  folder: string;
+  signal: AbortSignal;
+  /** Checkouts, before what is installed. */
+  paths?: string[];
+  /** Each step of a trainer whose rewards are to rise. */
+  onRise?: (step: TrainedStep) => void;
+};
 export type StartedTrainer = { ready: Promise<unknown>; play: () => Promise<{ steps: Step[]; version: string }> };
 
-/** Imports the trainer, which takes longer than its steps, and waits for `play`. `paths`: checkouts, before what is installed. */
-export function startTrainer(name: string, folder: string, signal: AbortSignal, paths: string[] = []): StartedTrainer {
+/** Imports the trainer, which takes longer than its steps, and waits for `play`. */
+export function startTrainer({ name, folder, signal, paths = [], onRise }: Options): StartedTrainer {
   const env = {
     ...process.env,
     PYTHONPATH: [...paths, join(root, "clients/python"), import.meta.dirname].join(delimiter),
@@ -39,8 +50,12 @@ export function startTrainer(name: string, folder: string, signal: AbortSignal, 
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-8_000);
   });
-  const lines: z.infer<typeof Line>[] = [];
-  const out = createInterface({ input: child.stdout }).on("line", (line) => lines.push(Line.parse(JSON.parse(line))));
+  const lines: Line[] = [];
+  const out = createInterface({ input: child.stdout }).on("line", (text) => {
+    const line = Line.parse(JSON.parse(text));
+    lines.push(line);
+    if ("worst_ratio" in line) onRise?.(line);
+  });
   const ended = once(child, "close") as Promise<[number | null]>;
   ended.catch(() => undefined);
   return {
@@ -50,7 +65,7 @@ export function startTrainer(name: string, folder: string, signal: AbortSignal, 
       const [code] = await ended;
       if (code !== 0) throw new Error(`${name} ended with ${code}: ${JSON.stringify(lines)} ${said}`);
       const version = lines.find((line) => "version" in line)?.version ?? "";
-      return { steps: lines.filter((line) => "step" in line), version };
+      return { steps: lines.filter((line) => "worst" in line), version };
     },
   };
 }

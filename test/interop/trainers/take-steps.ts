@@ -19,7 +19,7 @@ export type Trainer = { name: string; rowsEach: "one" | "several"; paths?: strin
 export async function takeSteps(t: TestContext, trainers: readonly Trainer[]): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "alidade-trainers-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  const begin = ({ name, paths }: Trainer) => startTrainer(name, folder, t.signal, paths);
+  const begin = ({ name, paths }: Trainer) => startTrainer({ name, folder, signal: t.signal, paths });
   const [first, ...rest] = trainers;
   assert.ok(first);
   let [now, started] = [first, begin(first)];
