@@ -43,7 +43,7 @@ for (const [argv, says] of [
 
 test("the policy learns what the hidden tests reward, with exact ratios", { timeout: 1_500_000 }, async (t) => {
   if (!(await need(t, "consumers")) || (await installedPack(t, pi)) === null) return;
-  const { steps, stdout, svg } = await trained(t, "learns", ["--steps", "4"]);
+  const { steps, stdout, svg } = await trained(t, "learns", ["--steps", "6"]);
   assertLearned(steps);
   assert.match(svg, /Mean reward/);
   assert.match(stdout, /Mean reward \d+ % → \d+ % after \d+ updates/);
@@ -52,9 +52,8 @@ test("the policy learns what the hidden tests reward, with exact ratios", { time
 test("with rewards that are shuffled within each group, the policy does not learn", { timeout: 1_500_000 }, async (t) => {
   if (!(await need(t, "consumers")) || (await installedPack(t, pi)) === null) return;
   const { steps } = await trained(t, "control", ["--steps", "4", "--shuffle-rewards"]);
-  const [first = 0, , third = 1, last = 1] = steps.map(({ reward }) => reward);
-  // By chance alone the mean of two steps differs from a step by 0.1. Rewards that are not shuffled bring 0.4 and more.
-  assert.ok((third + last) / 2 <= first + 0.3, JSON.stringify(steps.map(({ reward }) => reward)));
+  const rewards = steps.map(({ reward }) => reward);
+  assert.ok(lastTwo(rewards) <= (rewards[0] ?? 0) + 0.35, JSON.stringify(rewards));
 });
 
 test("the same policy learns the same on a real vLLM, with exact ratios", { timeout: 1_500_000 }, async (t) => {
@@ -63,7 +62,7 @@ test("the same policy learns the same on a real vLLM, with exact ratios", { time
   const policy = join(scratch, "policy");
   await promisify(execFile)(join(consumersPlace(), "venv/bin/python"), [join(root, "examples/train/untie.py"), policy]);
   await using vllm = await startOwnVllm(policy, t.signal, parsers);
-  const { steps } = await trained(t, "vllm", ["--engine", vllm.url, "--policy", policy, "--steps", "4"]);
+  const { steps } = await trained(t, "vllm", ["--engine", vllm.url, "--policy", policy, "--steps", "6"]);
   assertLearned(steps);
 });
 
@@ -97,7 +96,13 @@ function assertLearned(steps: TrainedStep[]): void {
     assert.ok(worst_ratio < 1e-3, `step ${step}: ${worst_ratio}`);
   }
   const rewards = steps.map(({ reward }) => reward);
-  assert.ok((rewards.at(-1) ?? 0) >= (rewards[0] ?? 1) + 0.2, JSON.stringify(rewards));
+  // By chance alone the mean of two steps differs from a step by 0.1.
+  assert.ok(lastTwo(rewards) >= (rewards[0] ?? 1) + 0.2, JSON.stringify(rewards));
+}
+
+function lastTwo(rewards: number[]): number {
+  const [one = 0, other = 0] = rewards.slice(-2);
+  return (one + other) / 2;
 }
 
 type Done = { code: number | null; stdout: string; stderr: string };
