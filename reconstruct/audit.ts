@@ -132,10 +132,13 @@ export function whyNotComparable(
   return null;
 }
 
-/** Whether the sample came straight from the softmax at temperature 1. A missing parameter may be a default of the server. */
+/**
+ * True if the sample came straight from the softmax at temperature 1. As in training, the call must state its temperature, and any
+ * other missing parameter counts as none. If the server has a default cut, the recorded logprobs are not the trainer's, and differ here.
+ */
 function isPlain(sampling: Sampling): boolean {
   const { temperature, top_p, top_k, min_p } = sampling;
-  const isUncut = top_p === 1 && (top_k === undefined || top_k === null || Number(top_k) <= 0) && (min_p ?? 0) === 0;
+  const isUncut = (top_p ?? 1) === 1 && (top_k === undefined || top_k === null || Number(top_k) <= 0) && (min_p ?? 0) === 0;
   const isUnpenalised = ["presence_penalty", "frequency_penalty"].every((name) => (sampling[name] ?? 0) === 0);
   const isUnbiased = (sampling.repetition_penalty ?? 1) === 1 && !isBent(sampling);
   return temperature === 1 && isUncut && isUnpenalised && isUnbiased;

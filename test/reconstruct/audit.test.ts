@@ -71,8 +71,27 @@ test("logprobs that belong to their neighbours are found", async () => {
 test("what was sampled by another rule than the plain softmax is not comparable, and never passed", async () => {
   const cases: [string, (trajectory: Trajectory) => void][] = [
     ["sampled_under_grammar", (one) => semantics(one, { grammar: true })],
-    ["processed_sampling", (one) => semantics(one, { kind: "processed" })],
-    ["logprob_kind_unknown", (one) => semantics(one, { kind: null })],
+    ...[
+      {},
+      { top_p: 1 },
+      { temperature: 0.7 },
+      { temperature: 1, top_p: 0.9 },
+      { temperature: 1, top_k: 5 },
+      { temperature: 1, min_p: 0.1 },
+    ].map((sampling): [string, (trajectory: Trajectory) => void] => [
+      "processed_sampling",
+      (one) => {
+        semantics(one, { kind: "processed" });
+        for (const call of one.calls) call.sampling = sampling;
+      },
+    ]),
+    [
+      "logprob_kind_unknown",
+      (one) => {
+        semantics(one, { kind: null });
+        for (const call of one.calls) call.sampling = { temperature: 0.7 };
+      },
+    ],
     ["no_logprob", (one) => nodes(one, (node) => ({ logprobs: node.logprobs?.map(() => null) ?? null }))],
     ["misaligned", (one) => nodes(one, (node) => ({ reason: node.kind === "sampled" ? "misaligned" : null }))],
   ];
@@ -111,10 +130,13 @@ test("a call whose context holds a picture is not comparable, and the calls befo
 });
 
 test("processed logprobs of plain sampling are those of the softmax, and are compared", async () => {
-  const processed = structuredClone(session());
-  semantics(processed, { kind: "processed" });
-  for (const call of processed.calls) call.sampling = { temperature: 1, top_p: 1, top_k: -1 };
-  assert.deepEqual(statuses(await audit(processed)), ["ok", "ok"]);
+  // Training takes a parameter that the call does not state as no cut. So the audit does.
+  for (const sampling of [{ temperature: 1, top_p: 1, top_k: -1 }, { temperature: 1 }]) {
+    const processed = structuredClone(session());
+    semantics(processed, { kind: "processed" });
+    for (const call of processed.calls) call.sampling = sampling;
+    assert.deepEqual(statuses(await audit(processed)), ["ok", "ok"]);
+  }
 });
 
 test("logprobs from before a grammar's mask are those of the softmax, and are compared", async () => {

@@ -161,5 +161,5 @@ function verdict({ compared, wrong, worst }: { compared: number; wrong: number; 
   if (compared === 0) return "alidade: nothing could be compared, so nothing is shown.";
   const found = `${compared} tokens compared, worst |Δ| ${worst.toExponential(1)} nats`;
   if (wrong === 0) return `alidade: ${found}: all within ${tolerance}.`;
-  return `alidade: ${found}: ${wrong} differ by more than ${tolerance}. Other weights, another precision (--tolerance), or a context that was not this one.`;
+  return `alidade: ${found}: ${wrong} differ by more than ${tolerance}. Other weights, another precision (--tolerance), a context that was not this one, or a cut that the server makes by default.`;
 }

@@ -28,6 +28,23 @@ test("the audit passes what was sampled, to the last bit, and fails one token th
   assert.match(edited.stderr, /call 0: \d+ of \d+ tokens differ; most at sampled token/);
 });
 
+test("a program that states no top_p, recorded with --engine practice, is compared", async () => {
+  await using folder = await scratch();
+  const harness = join(folder.path, "harness.mjs");
+  const body = JSON.stringify({ model: "practice", max_tokens: 20, temperature: 1, messages: [{ role: "user", content: "hi" }] });
+  await writeFile(
+    harness,
+    `const headers = { authorization: "Bearer " + process.env.OPENAI_API_KEY, "content-type": "application/json" };
+await (await fetch(process.env.OPENAI_BASE_URL + "/chat/completions", { method: "POST", headers, body: ${JSON.stringify(body)} })).text();`,
+  );
+  const out = join(folder.path, "out");
+  const recorded = await cli(["record", "--engine", "practice", "--out", out, "--", "node", harness]);
+  assert.equal(recorded.code, 0, recorded.stderr);
+  const { code, stderr } = await cli(["audit", "--run", out, "--engine", "practice"]);
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /^alidade: \d+ tokens compared, .*: all within/m);
+});
+
 test("other weights fail the audit", async () => {
   await using folder = await scratch();
   await using engine = await startPracticeEngine({ seed: 10 });
@@ -35,7 +52,7 @@ test("other weights fail the audit", async () => {
   await recordChat(engine.url, folder.path, 3);
   const { code, stderr } = await cli(["audit", "--run", folder.path, "--engine", other.url]);
   assert.equal(code, 1);
-  assert.match(stderr, /Other weights, another precision \(--tolerance\), or a context that was not this one/);
+  assert.match(stderr, /Other weights, another precision \(--tolerance\), a context that was not this one, or a cut/);
 });
 
 test("an engine that scores nothing, a missing GGUF library and a wrong tolerance are told with what to do", async () => {
