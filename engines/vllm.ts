@@ -117,7 +117,8 @@ class VllmEngine implements Engine {
       facts.logprob_semantics = logprobKind(cold.best, warm?.best ?? null);
     }
     this.#mostListed = facts.logprob_semantics === "processed" && facts.token_ids ? await findMostListed(this.#client, model, signal) : 0;
-    if (this.#mostListed > 0) facts.support = { most: this.#mostListed, bounded: false };
+    // One place of the list shows that no other token was kept.
+    if (this.#mostListed > 0) facts.support = { most: this.#mostListed - 1, bounded: false };
     if (facts.logprobs) facts.grammar_logprobs = await findGrammarLogprobs(this.#client, model, signal);
     this.#maxModelLen = facts.max_model_len;
     this.#tokenIn = facts.token_ids ? await findTokenIn(this.#client, model, signal) : null;

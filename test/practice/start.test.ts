@@ -51,8 +51,8 @@ test("with processed logprobs it tells which tokens a cut kept, for a top_k belo
   }
   // Lists are asked for in lengths of 20, 64, 256 and 1024.
   assert.deepEqual(kept, [
-    ["processed", { most: 20, bounded: false }],
-    ["processed", { most: 256, bounded: false }],
+    ["processed", { most: 19, bounded: false }],
+    ["processed", { most: 255, bounded: false }],
   ]);
 });
 

@@ -117,6 +117,7 @@ class LiveGroups(Live):
     def _group(self, key, before):
         """The line of the group behind the cursor `before`."""
         query = {"whole_groups": "true", "payload": "rows", "format": self._format, "after": before, "limit": 1, "expired": "skip"}
+        query["kept_sets"] = self._kept_sets
         for line in self.run.service.stream(f"/sets/{self.run.id}/results", query, 0):
             if line["group_key"] == key:
                 return {"result": line["results"][0], "rows": line["rows"], "report": line["report"]}
