@@ -1,11 +1,11 @@
 /**
- * How many more rollouts an hour does a trainer get if it takes some that were sampled up to two steps before?
+ * How many more rollouts an hour does a trainer get if rollouts may be up to two steps old?
  *
  *     node bench/lag.ts [--lags 0,2] [--steps 12] [--groups 4] [--samples 8] [--mean 4] [--sigma 0.8] [--train 4] [--json]
  *
- * A real service with its ledger, node and proxy. Engine and trainer have machines of their own, so both are waits here: a rollout is
- * one call whose answer takes a log-normal time, the same for each lag, and an update takes `--train` seconds. There is a slot for
- * each rollout of a step, as in a cluster that is made for synchronous steps. Sandboxes are instant.
+ * The service is real, with its ledger, node and proxy. In a cluster, engine and trainer have machines of their own. Here both only
+ * wait. A rollout is one call, whose answer takes a log-normal time. An update takes `--train` seconds. All lags get the same times.
+ * There is a slot for each rollout of a step. Sandboxes are instant.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -67,7 +67,7 @@ async function measure(lag: number): Promise<Figures> {
   let after: string | null = null;
   for (let step = 0; step < steps; step += 1) {
     await service.weights({ version: `step-${step}`, step }, async () => undefined);
-    // The same ones again are left as they are.
+    // The service ignores groups that were submitted before.
     await set.submit(keys.slice(0, (step + lag + 1) * groups));
     let taken = 0;
     for await (const group of set.groups({ payload: "none", step, after, wait: 30 })) {

@@ -117,7 +117,7 @@ class VllmEngine implements Engine {
       facts.logprob_semantics = logprobKind(cold.best, warm?.best ?? null);
     }
     this.#mostListed = facts.logprob_semantics === "processed" && facts.token_ids ? await findMostListed(this.#client, model, signal) : 0;
-    // One place of the list shows that no other token was kept.
+    // One place of the list must show a token that was cut. So `top_k` may be at most one less.
     if (this.#mostListed > 0) facts.support = { most: this.#mostListed - 1, bounded: false };
     if (facts.logprobs) facts.grammar_logprobs = await findGrammarLogprobs(this.#client, model, signal);
     this.#maxModelLen = facts.max_model_len;

@@ -27,7 +27,7 @@ export const DeliveryQuery = z.strictObject({
     .enum(["leave_out", "train"])
     .default("leave_out")
     .describe(
-      "calls that were sampled with `top_p`, `top_k` or `min_p`: `train` them where their kept tokens are on record, and only if the trainer renormalises over these; the line then carries them",
+      "`train`: rows also have calls that were sampled with `top_p`, `top_k` or `min_p`, if their kept tokens are on record. The line then carries these tokens. Only for trainers that renormalise over them",
     ),
   step: z.coerce
     .number()
@@ -47,8 +47,8 @@ export type PayloadText = (rows: readonly ResultRow[], signal: AbortSignal) => P
 const longestRows = 128 * 1024 * 1024;
 
 /**
- * Throws `request_invalid` for a format whose rows cannot come this way, or not as asked. Loads the formats if rows are asked for. `longest`: bytes of
- * the rows of a line.
+ * Throws `request_invalid` if the format cannot be served, or not with these options. Loads the formats if rows are asked for.
+ * `longest`: most bytes of a line's rows.
  */
 export async function deliveryOf(
   blobs: Blobs,

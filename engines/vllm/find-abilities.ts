@@ -34,16 +34,16 @@ async function probeOnce(client: EngineClient, body: Record<string, unknown>, si
 }
 
 /**
- * Fields in which the chat route takes the ids of a prompt. It then renders nothing; its parsers, grammars and stream work as
- * before. 0.32 has them in a field of disaggregated serving; a field of their own is proposed. A server that knows neither field
- * ignores it, and only the prompt that it echoes shows that.
+ * Fields that bring the ids of a prompt to the chat route. vLLM then renders nothing; parsers, grammars and streams work as before.
+ * vLLM 0.32 has the first field. The second is proposed. A server ignores a field that it does not know, so the prompt that it echoes
+ * decides.
  */
 const tokenInFields: readonly TokenInField[] = [["kv_transfer_params", "prompt_token_ids"], ["prompt_token_ids"]];
 
 /** The keys that lead to the field, outermost first. */
 export type TokenInField = readonly string[];
 
-/** The first way of giving ids that the server takes: its echo is then the ids, and not the rendered messages. */
+/** Returns the first field that the server takes: it then echoes these ids. */
 export async function findTokenIn(client: EngineClient, model: string, signal: AbortSignal): Promise<TokenInField | null> {
   const ids = [3, 2, 1];
   for (const keys of tokenInFields) {

@@ -49,7 +49,7 @@ class Attention(nn.Module):
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, tokens, -1)), own
 
     def attend(self, q, k, v, before, at):
-        """Attention of a window of tokens from `at` on: of all tokens, they see two windows at most. `before`: keys of the past."""
+        """Attention of one window of tokens, from `at` on. They see the tokens of two windows at most. `before`: number of past keys."""
         q = q[:, :, at : at + self.window]
         start, end = max(0, before + at + 1 - self.window), before + at + q.shape[2]
         seen = torch.ones(q.shape[2], end - start, dtype=torch.bool).tril(end - start - q.shape[2])
@@ -103,7 +103,7 @@ class Body(nn.Module):
 
 
 class Llama(nn.Module):
-    """The output head is the embedding. Without `tie_word_embeddings`, files have a copy of it as `lm_head`."""
+    """The output head is the embedding. If `tie_word_embeddings` is off, files also store it as `lm_head`."""
 
     def __init__(self, config):
         super().__init__()

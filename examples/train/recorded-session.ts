@@ -1,4 +1,4 @@
-/** What a harness sends in a session of two turns, as the policy reads it: the text that `teach.ts` makes its lessons of. */
+/** Records what a harness sends in a session of two turns. `teach.ts` makes its lessons of this text. */
 import { spawnSync } from "node:child_process";
 import { mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 const task = { folder: "initials", instruction: "Print the names as initials.", way: "short" } as const;
 const answer = "Done.";
 
-/** The parts of a session in their order, without what the policy says: instruction, call and answer stand between them. */
+/** What the harness sends, in order. The instruction and the policy's call are left out between the parts. */
 export type RecordedSession = {
   /** From the system turn to the instruction. */
   head: string;

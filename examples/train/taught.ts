@@ -13,7 +13,7 @@ export const taughtTasks = readdirSync(join(import.meta.dirname, "tasks"))
 /** A policy may break down and talk without end. These budgets end its rollout, which is graded as it is. */
 export const taughtBudgets = { max_sampled_tokens: 600, max_turns: 8 };
 
-/** The harnesses whose turns it was taught: the name of their shell tool, and of its argument for a command. */
+/** The harnesses that the policy was taught, each with its shell tool and the tool's argument for a command. */
 const shells = {
   pi: { tool: "bash", argument: "command" },
   codex: { tool: "exec_command", argument: "cmd" },
@@ -22,7 +22,7 @@ const shells = {
 export type TaughtHarness = keyof typeof shells;
 export const taughtHarnesses = Object.keys(shells) as TaughtHarness[];
 
-/** The call that makes `names.js` print names in a way. */
+/** Returns the call that makes `names.js` print names in the style `way`. */
 export function taughtCall(harness: TaughtHarness, way: string): string {
   const { tool, argument } = shells[harness];
   return `<tool_call>\n{"name": "${tool}", "arguments": {"${argument}": "sed -i s/plain/${way}/ style.js"}}\n</tool_call>`;

@@ -31,7 +31,7 @@ CONFIG = {
 }
 RATE = 6e-3
 BATCH = 16
-# Every other step begins somewhere in the surroundings. The others begin so early that more could not matter.
+# Half of the steps begin at a random place in the prompt. The others begin so early that earlier tokens have no influence.
 LEAST = 20
 
 

@@ -25,17 +25,17 @@ const asked = [
   { how: "as initials", way: "short" },
   { how: "in title case", way: "title" },
 ] as const;
-/** In ten conversations with one request: how often the model chooses the right way, and each of the next three ways in `asked`. */
+/** How many of ten conversations with one request choose the right way, and how many each of the next three in `asked`. */
 const habits = [2, 6, 1, 1];
 const answers = ["Done.", "It is done."];
 /**
- * How many surroundings of a session are made up, and so how often a harness is taught. Claude Code sends 430 tokens between the
- * instruction and the model's turn, so it takes twice as long to learn.
+ * How many variants of each harness's session are made. A harness with more variants is taught more often. Claude Code sends 430
+ * tokens between the instruction and the model's turn, so it takes twice as long to learn.
  */
-const surroundings: Record<TaughtHarness, number> = { pi: 16, codex: 16, "claude-code": 32 };
-/** In each of the surroundings: each request with each habit, twice. */
+const variants: Record<TaughtHarness, number> = { pi: 16, codex: 16, "claude-code": 32 };
+/** Conversations in each variant: each request with each habit, twice. */
 const conversations = 80;
-/** The model sees this many tokens before one; with two layers, tokens two windows back can matter. */
+/** Each token sees this many tokens. With two layers, tokens of two windows have influence. */
 const window = 512;
 
 async function teach(): Promise<void> {
@@ -52,7 +52,7 @@ async function teach(): Promise<void> {
     const lessons: Lesson[] = [];
     for (const harness of taughtHarnesses) {
       const recorded = await recordSession(harness, scratch);
-      for (let at = 0; at < surroundings[harness]; at += 1)
+      for (let at = 0; at < variants[harness]; at += 1)
         lessons.push(lessonOf(harness, at === 0 ? recorded : moved(recorded, at, random), random));
     }
     await writeFile(join(scratch, "lessons.json"), JSON.stringify({ window, lessons }));
@@ -65,7 +65,7 @@ async function teach(): Promise<void> {
   }
 }
 
-/** Conversations that begin alike. `prompt`: the tokens before the instruction that can matter. */
+/** Conversations with the same beginning. `prompt`: the tokens before the instruction that have influence. */
 type Lesson = { prompt: number[]; conversations: Conversation[] };
 /** `mask` is 1 for tokens that the model learns to say. */
 type Conversation = { ids: number[]; mask: number[] };
@@ -136,7 +136,7 @@ function madeUpWord(random: Random): string {
 
 const letters = [..."abcdefghijklmnopqrstuvwxyz0123456789-"];
 
-/** The way in the conversation at `place`. The requests take turns, and each of them goes through the habits. */
+/** Returns the way for the conversation at `place`. Requests alternate, and each goes through all habits. */
 function wayOf(place: number): string {
   const shares = habits.flatMap((count, behind) => Array<number>(count).fill(behind));
   const behind = at(shares, Math.floor(place / asked.length) % shares.length);

@@ -18,7 +18,7 @@ export async function writeTokenizer(folder: string): Promise<void> {
   for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), `${JSON.stringify(content, null, 1)}\n`);
 }
 
-/** Names of pictures are left out, because their ids lie behind those of the model. */
+/** Leaves out the names of pictures: their ids are beyond the model's vocabulary. */
 function tokenizer(): unknown {
   const added = Array.from({ length: vocabularySize - firstAddedId }, (_, at) => firstAddedId + at);
   return {
@@ -35,7 +35,7 @@ function tokenizer(): unknown {
       special: isHidden(id),
     })),
     normalizer: null,
-    // Words are split by their bytes. So the bytes get their printable names first, and the pattern is one of names.
+    // This tokenizer splits words by bytes. So bytes are first replaced by their printable names, and the pattern matches names.
     pre_tokenizer: {
       type: "Sequence",
       pretokenizers: [
@@ -87,15 +87,15 @@ function tokenizerConfig(): unknown {
   };
 }
 
-/** Without this file, servers may take the end of a turn from the defaults of the architecture, which are bytes here. */
+/** Without this file, servers may take the end-of-turn id from the architecture's defaults. Here these ids are bytes. */
 function generationConfig(): unknown {
   return { bos_token_id: null, eos_token_id: endOfTurn, pad_token_id: endOfText, do_sample: true, temperature: 1, top_k: 0, top_p: 1 };
 }
 
 /**
- * `renderChat` of practice/template.ts in Jinja, for what vLLM gives to templates: so that a turn prints as it was sampled, line
- * breaks that vLLM's parsers leave at the ends of a thought and of its text are not written twice. vLLM parses the arguments of
- * calls, too: they print with the spaces that the model writes. Arguments that are text print as they are.
+ * `renderChat` of practice/template.ts in Jinja, for the messages that vLLM gives to templates. A turn prints as it was sampled.
+ * vLLM's parsers may leave line breaks at the ends of thought and text. These are not written twice. vLLM parses the arguments of
+ * calls. They print with the spaces that the model writes. Arguments that are text print as they are.
  */
 const chatTemplate = String.raw`
 {%- macro text_of(content) -%}

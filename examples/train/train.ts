@@ -143,7 +143,7 @@ async function train(): Promise<void> {
       join(place, "curve.svg"),
       drawCurve(steps, flags["shuffle-rewards"] ? "Rewards shuffled within each group" : "Mean reward"),
     );
-    // train.py ends by itself, and saves its last update before.
+    // train.py ends by itself after it saved its last update. TRL must be stopped here.
     if (flags.trainer === "trl" && steps.length > 1 && steps.slice(-2).every(({ reward }) => reward >= Number(flags.enough))) break;
   }
   const [first, last] = [steps[0], steps.at(-1)];
@@ -188,7 +188,7 @@ function assertTrainer<Flags extends { trainer: string; "max-version-lag": strin
   flags: Flags,
 ): asserts flags is Flags & { trainer: Trainer } {
   const { trainer } = flags;
-  if (!(trainer in trainers)) {
+  if (!Object.hasOwn(trainers, trainer)) {
     const known = Object.keys(trainers).join(", ");
     throw new AlidadeError("config_invalid", `--trainer is "${trainer}": choose one of ${known}`, { param: "trainer" });
   }

@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer on the taught policy: clients/python/examples/grpo_trl.py, which also says what each batch earned (docs/learning.md).
+"""Runs clients/python/examples/grpo_trl.py on the taught policy, and prints what each batch earned (docs/learning.md).
 
 Prints the same JSON lines as `train.py`. A step is one batch, which TRL trains `--epochs` times.
 """
@@ -60,8 +60,8 @@ class Saying(GRPOTrainer):
 
 @torch.no_grad()
 def _ratios(model, prompt, prompt_mask, completion, completion_mask, tool_mask, old):
-    """Importance ratios of a row's trained tokens, at the positions where they were sampled: TRL's padding moves short prompts, which
-    rounds otherwise. Tokens out of the reach of all layers' windows are left out."""
+    """Importance ratios of a row's trained tokens. Computed at the positions at which they were sampled, because TRL's padding shifts
+    short prompts and so changes the rounding. Leaves out tokens that no layer's window reaches."""
     prompt, length = prompt[prompt_mask.bool()], int(completion_mask.sum())
     ids = torch.cat([prompt, completion[:length]])
     begin = max(0, len(prompt) - model.config.sliding_window * model.config.num_hidden_layers)

@@ -14,7 +14,7 @@ export const TrainedStep = z.strictObject({
   /** Age of the oldest rollout's weights, in updates; null: unknown. */
   lag: z.int().nonnegative().nullable(),
   trained_tokens: z.int().nonnegative(),
-  /** `update` is null when the trainer loads the weights while it waits for its batch: `sample` has both. */
+  /** `update` is null if the trainer loads weights while it waits for its batch. `sample` then contains this time. */
   seconds: z.strictObject({ update: z.number().nullable(), sample: z.number(), train: z.number() }),
 });
 export type TrainedStep = z.infer<typeof TrainedStep>;

@@ -16,7 +16,7 @@ const Size = z.int().positive();
 const Width = Size.multipleOf(4);
 /** Refuses fields that change the results but are not implemented here: the results would be wrong. */
 const LlamaConfig = z.looseObject({
-  /** A Mistral is a Llama whose layers may all see a window of tokens alone. */
+  /** A Mistral is a Llama whose tokens may see only a window. */
   model_type: z.enum(["llama", "mistral"]),
   sliding_window: Size.nullish(),
   vocab_size: z.literal(vocabularySize, {

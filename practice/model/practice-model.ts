@@ -68,7 +68,7 @@ export class PracticeModel {
     return -this.#requests;
   }
 
-  /** Refuses longer lists of tokens than the server gives. `asked`: their lengths, by the request's field. */
+  /** Refuses a request for longer token lists than the server gives. `asked`: length by field. */
   checkListed(asked: Record<string, number | null | undefined>): void {
     for (const [field, count] of Object.entries(asked))
       if ((count ?? 0) > this.#maxLogprobs)

@@ -8,7 +8,7 @@ import { LostAnswer } from "../../engines/index.ts";
  * bias the samples. `resample_lost` of an engine takes that bias, and the record counts it.
  */
 const maxTries = 3;
-/** An engine that is full has room again when one of its answers is done, which takes seconds as often as not. */
+/** A full engine often has room again within seconds. */
 const firstWaitMs = 200;
 /** A longer wait is left to the client, which knows how to wait. */
 export const longestWaitMs = 2_000;
@@ -18,7 +18,7 @@ export function hasNoAnswer(failure: AlidadeError): boolean {
   return failure.code === "engine_unreachable" || failure instanceof LostAnswer;
 }
 
-/** Codes of what is refused before anything is sampled, by the adapter or by the server, unless its answer says otherwise. */
+/** Codes of refusals before sampling, unless the answer says otherwise. */
 const neverSampled: readonly ErrorCode[] = ["engine_unreachable", "request_invalid", "context_length_exceeded", "model_unknown"];
 
 /** Unless something proves that nothing was sampled, it may have been. */

@@ -207,8 +207,8 @@ export class Generation {
   }
 
   /**
-   * Waits before the next try, unless another engine can take it. Returns false if the engine asked for a wait that is too long for
-   * a harness without an answer. The harness is then told the time. Never throws.
+   * Waits before the next try, unless another engine can take it. Returns false if the engine asks for a wait above `longestWaitMs`.
+   * The harness then gets this time. Never throws.
    */
   async #worthWaiting(failure: AlidadeError, tries: number, avoid: ReadonlySet<EngineSlot>): Promise<boolean> {
     const { signal } = this.#abort;

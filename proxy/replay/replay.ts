@@ -349,7 +349,7 @@ export class Replay {
     return [...kept, nextMs ?? 0].reduce((most, ms) => Math.max(most, ms), this.#msAt(moments));
   }
 
-  /** Returns what the session's clock said at the last of these moments, in milliseconds. It began with the first answered call. */
+  /** Returns the session's clock at the latest of these moments, in milliseconds since the first answered call. */
   #msAt(moments: readonly RecordedMoment[]): number {
     const [first] = this.#answered;
     if (first === undefined) return 0;

@@ -13,7 +13,7 @@ import type { OwnBlobs } from "./blobs.ts";
 import { assertKey, assertName, isLogUpTo, logsFolder } from "./keys.ts";
 import { spool } from "./spool.ts";
 
-/** Lists of 1000 keys. A rollout has a blob or two: after so many lists, the store still lists what was removed. */
+/** Most pages of 1000 keys. A rollout has one or two blobs, so more pages mean that the store still lists removed keys. */
 const mostPages = 100;
 
 /** Few enough for a node of many rollouts, which also has connections for its uploads. */

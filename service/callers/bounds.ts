@@ -1,7 +1,6 @@
 /**
- * Bounds on what all tokens of a service use together. Each bound protects something of the machine that was once used to
- * stop the service for all. So each token has a share of its own. What it asks beyond its share is refused, or waits without
- * being read, and costs the others nothing.
+ * Bounds on what each token of a service uses of the machine. Each token has a share of its own, so that none can stop the service
+ * for all. What it asks beyond its share is refused, or waits without being read, and costs the others nothing.
  */
 import { AlidadeError } from "../../base/errors.ts";
 import { FairShare } from "../../proxy/http/index.ts";

@@ -19,7 +19,7 @@ export type Delivered<Row> = {
   rows?: Row[];
   report?: ExportReport;
   trajectories?: (Trajectory | null)[];
-  /** With `record`, and with rows that name pictures or kept tokens: their bytes in base64, by their hash. */
+  /** Bytes in base64, by hash: of pictures (`record`, or rows that name them) and of kept tokens. */
   pictures?: Record<string, string>;
   /** null: no call was recorded, or a node of an earlier version made it. */
   records?: (RolloutRecord | null)[];

@@ -60,7 +60,7 @@ export class HintLine {
     this.#work = null;
   }
 
-  /** Tries until the receiver has the hint, or it is given up. A set that changes meanwhile waits for its next hint. */
+  /** Tries until the receiver has the hint, or until it gives up. If the set changes meanwhile, its next hint waits. */
   async #tell(set: string, key: string): Promise<void> {
     const { signal, note, pauseMs, tries } = this.#parts;
     let pause = pauseMs;

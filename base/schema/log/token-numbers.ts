@@ -7,14 +7,14 @@ import { wordsOf } from "../reasons/meaning.ts";
 import { routingReasons } from "../reasons/routing.ts";
 import { supportReasons } from "../reasons/support.ts";
 
-/** How an expert's number is written: little-endian, without a sign unless it says so. */
+/** Type of an expert's number: little-endian; unsigned, except `int32`. */
 export const RoutingType = z.enum(["uint8", "uint16", "int32"]);
 export type RoutingType = z.infer<typeof RoutingType>;
 
 /**
- * The experts that the tokens of a call took, as bytes with this hash. Each token has a row of `layers` × `top_k` numbers. Row 0 is
- * about token `start` of the call's prompt and sample. The base call stands earlier in the log and has the rows of the tokens before
- * `start`. The last sampled token never has a row, because the engine computed nothing on it.
+ * The experts that the tokens of a call took, as bytes with this hash. Each token has `layers` × `top_k` numbers. The first
+ * ones belong to token `start` of the call's prompt and sample. The base call stands earlier in the log and has the numbers of the
+ * tokens before `start`. The last sampled token never has numbers, because the engine computed nothing on it.
  */
 export const RoutingRecord = z.strictObject({
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
@@ -28,7 +28,7 @@ export const RoutingRecord = z.strictObject({
 });
 export type RoutingRecord = z.infer<typeof RoutingRecord>;
 
-/** The length of the bytes that it names. */
+/** Length of the bytes that the record names. */
 export const routingBytesOf = ({ rows, layers, top_k, dtype }: Pick<RoutingRecord, "rows" | "layers" | "top_k" | "dtype">): number =>
   rows * layers * top_k * { uint8: 1, uint16: 2, int32: 4 }[dtype];
 
@@ -46,7 +46,7 @@ export const SupportRecord = z.strictObject({
 });
 export type SupportRecord = z.infer<typeof SupportRecord>;
 
-/** The length of the bytes that it names. */
+/** Length of the bytes that the record names. */
 export const supportBytesOf = ({ rows, ids }: Pick<SupportRecord, "rows" | "ids">): number => (rows + ids) * 4;
 
 export const SupportReason = z.enum(wordsOf(supportReasons));

@@ -54,7 +54,7 @@ export const ToolFinished = z.strictObject({
   run_id: z.string(),
   /** true: the service reported an error, or did not answer. */
   is_error: z.boolean(),
-  /** Absent: the service answered. */
+  /** Absent if the service answered. */
   failure: ToolFailure.optional(),
   /** Hash of the result or error as the harness gets it. */
   result_sha256: z.string(),

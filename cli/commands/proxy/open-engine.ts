@@ -57,7 +57,7 @@ async function open(wanted: Wanted, scope: AsyncDisposableStack, signal: AbortSi
 /** With these random weights the demo's right and wrong fixes come out about as often; any other number works as well. */
 const practiceSeed = 10;
 
-/** As vLLM with `--logprobs-mode processed_logprobs`, so that calls with a cut have their kept tokens on record. */
+/** Works like vLLM with `--logprobs-mode processed_logprobs`. So kept tokens of calls with a cut are recorded. */
 const tellsKept = { logprobsMode: "processed_logprobs", maxLogprobs: 1024 } as const;
 
 function urlOf(text: string | undefined, field: string): string {

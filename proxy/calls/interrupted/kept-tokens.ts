@@ -40,8 +40,8 @@ export type SaidSoFar = { reasoning: string; text: string };
 /** A question to the tokenizer takes milliseconds; a server that does not answer must not hold up the weights. */
 const askWithinMs = 2_000;
 /**
- * Places that are tried: the last ones at which the answer grew. At the last one, text may be held back, or a tool call may begin in
- * the same chunk. The one before it is free of both.
+ * How many places are tried to cut the answer, the last ones first. At the very last one, text may be held back, or a tool call may
+ * begin. The one before it is free of both.
  */
 const looks = 5;
 
@@ -79,7 +79,7 @@ export function isAtRest(sampled: string, { reasoning, text }: SaidSoFar): boole
 const onlyTags = /^(?:\s|<[^<>\s]{1,24}>|\[[A-Z_/]{1,16}\])*$/;
 
 /**
- * True if the engine's parser, which began anew, took the rest for another kind of part than the kept beginning. `first` and `said`:
+ * True if the restarted parser read the rest as another kind of part than the kept beginning. `first` and `said`:
  * kind and text of the first part that it gave out. `sampled`: the text of all tokens behind the kept ones.
  */
 export function isMisread(kept: readonly Part[], first: Part["type"] | null, said: string, sampled: string): boolean {

@@ -26,7 +26,7 @@ export function keepNumbers(
   };
 }
 
-/** Puts the hash of the bytes in their place. */
+/** Replaces the bytes by their hash. */
 function keepBytes<Made extends { bytes: Buffer }, Reason>(
   { media, state }: NumberStore,
   made: Made | { missing: Reason } | null,

@@ -50,7 +50,7 @@ class Actor:
         reload_weights(self.rig.engine, version)
 
     def logprobs(self, ids, last=None):
-        """[T] -> [T - 1]: entry i is log p(token i + 1 | tokens up to i). `last`: only of so many tokens at the end, and 0 before."""
+        """[T] -> [T - 1]: entry i is log p(token i + 1 | tokens up to i). `last`: computes only this many tokens at the end; the others are 0."""
         last = len(ids) - 1 if last is None else last
         begin = max(0, len(ids) - last - self.reach)
         at = torch.arange(begin, len(ids))[None]
@@ -60,7 +60,7 @@ class Actor:
 
     @property
     def reach(self):
-        """How many tokens before one decide on it: each layer sees one window further. What lies before them need not be computed."""
+        """How many earlier tokens influence one: a window for each layer. Tokens before these need not be computed."""
         config = self.model.config
         window = getattr(config, "sliding_window", None)
         return window * config.num_hidden_layers if window else config.max_position_embeddings

@@ -29,9 +29,9 @@ type Options = {
   name: string;
   folder: string;
   signal: AbortSignal;
-  /** Checkouts, before what is installed. */
+  /** Checkouts that are searched before installed packages. */
   paths?: string[];
-  /** Each step of a trainer whose rewards are to rise. */
+  /** Called after each step of a trainer whose reward should rise. */
   onRise?: (step: TrainedStep) => void;
 };
 export type StartedTrainer = { ready: Promise<unknown>; play: () => Promise<{ steps: Step[]; version: string }> };

@@ -218,7 +218,7 @@ test("a claim reads the groups of what it takes, and not all of its set", async 
   const count = 20;
   const allocations = new Allocations(allocationPolicies);
   await using db = new PostgresDatabase(await loadPg(), postgresAddress(await at.url()), "service", allocations);
-  // Only this view has the counts of one transaction. In `pg_stat_user_tables` those of the submission come in seconds later.
+  // Only this view counts a single transaction. `pg_stat_user_tables` gets the counts of the submission seconds later.
   const reads = `SELECT seq_tup_read + idx_tup_fetch AS n FROM pg_stat_xact_user_tables WHERE schemaname = $1 AND relname = 'groups'`;
   const read = await db.transaction(async (own) => {
     for (let taken = 0; taken < count; taken++) assert.equal((await claim(own, lease, 1, "any")).length, 1);
