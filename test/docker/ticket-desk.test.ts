@@ -97,7 +97,8 @@ test("an operator sees the agent's own screen while it runs, and the record hold
   const rested = order.steps.flatMap((step, at) => ("args" in step && step.args.action === "wait" ? [at] : []));
   for (const at of rested)
     assert.equal(looks[at + 1]?.sha256, pictures[at], "a screen at rest is as the agent's picture of it, to the byte");
-  assert.ok(new Set(looks.map(({ sha256 }) => sha256)).size > 3, "the pictures change as the screen does");
+  // The watch takes one picture a second. Only the two waits are as long, so a fast machine shows three screens.
+  assert.ok(new Set(looks.map(({ sha256 }) => sha256)).size >= 3, "the pictures change as the screen does");
   assert.ok(looks.every(({ denied }) => denied === 401));
   const { tool_runs = [] } = (await readTrajectories(folder))[0] ?? assert.fail("no trajectory");
   assert.equal(tool_runs.length, order.steps.length);
